@@ -1,0 +1,168 @@
+//! Encoded records: what the mathematics sees of a table.
+//!
+//! A record's feature vector is `a = scale · (numeric values, ones at the hot columns)`. Categorical values
+//! and the intercept are stored as the *index* of the column that is one, never as dense zeros and ones, so
+//! a record of Adult takes 14 numbers in place of 104.
+
+use std::ops::Range;
+
+/// The columns of the encoded feature vector: their names, and which belong together.
+///
+/// Numeric columns come first, then one column for each public value of each categorical column, then the
+/// intercept if there is one.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct FeatureSpace {
+    /// One name a column: `age`, `workclass=Private`, `(intercept)`.
+    pub names: Vec<String>,
+    /// The columns that one source column became; the intercept is in no group.
+    pub groups: Vec<Range<usize>>,
+    /// The column of ones, which no regulariser touches.
+    pub intercept: Option<usize>,
+}
+
+impl FeatureSpace {
+    /// Number of encoded columns, the intercept included.
+    pub fn n_features(&self) -> usize {
+        self.names.len()
+    }
+
+    /// A space of `n` unnamed numeric columns, for tests and synthetic problems.
+    pub fn numeric(n: usize) -> Self {
+        FeatureSpace {
+            names: (0..n).map(|j| format!("x{j}")).collect(),
+            groups: (0..n).map(|j| j..j + 1).collect(),
+            intercept: None,
+        }
+    }
+}
+
+/// Encoded records of one site. Every row satisfies `‖a‖₂ ≤ norm_bound`; [`Dataset::push`] enforces it.
+#[derive(Clone, PartialEq)]
+pub struct Dataset {
+    n_features: usize,
+    n_numeric: usize,
+    n_hot: usize,
+    norm_bound: f64,
+    numeric: Vec<f64>,
+    hot: Vec<u32>,
+    scale: Vec<f64>,
+    labels: Vec<f64>,
+}
+
+/// Counts only: a debug print must not show a record.
+impl std::fmt::Debug for Dataset {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Dataset({} records × {} features)", self.n_records(), self.n_features)
+    }
+}
+
+/// One encoded record, borrowed.
+#[derive(Clone, Copy)]
+pub struct Row<'a> {
+    /// Values of the first columns, before `scale`.
+    pub numeric: &'a [f64],
+    /// Columns that are one, before `scale`.
+    pub hot: &'a [u32],
+    /// What the whole row is multiplied by, so that its norm is at most the bound.
+    pub scale: f64,
+    /// The label: −1 or +1 for classification, a number for regression.
+    pub label: f64,
+}
+
+impl Dataset {
+    /// An empty set of records of `n_numeric` dense values and `n_hot` one-hot indices in `n_features` columns.
+    pub fn new(n_features: usize, n_numeric: usize, n_hot: usize, norm_bound: f64) -> Self {
+        assert!(n_numeric <= n_features && n_features <= u32::MAX as usize, "columns must fit");
+        assert!(norm_bound > 0.0 && norm_bound.is_finite(), "the norm bound must be positive and finite");
+        Dataset {
+            n_features,
+            n_numeric,
+            n_hot,
+            norm_bound,
+            numeric: vec![],
+            hot: vec![],
+            scale: vec![],
+            labels: vec![],
+        }
+    }
+
+    /// An empty set with the same columns and bound as `self`.
+    pub fn empty_like(&self) -> Self {
+        Dataset::new(self.n_features, self.n_numeric, self.n_hot, self.norm_bound)
+    }
+
+    /// Adds a record, scaling it down to `‖a‖₂ ≤ norm_bound` where it is longer — MATH §3.
+    ///
+    /// The scale is rounded so that the bound holds of the floating-point values that are later used.
+    pub fn push(&mut self, numeric: &[f64], hot: &[u32], label: f64) {
+        assert_eq!((numeric.len(), hot.len()), (self.n_numeric, self.n_hot), "a row has the set's shape");
+        assert!(
+            hot.iter().all(|&j| (j as usize) >= self.n_numeric && (j as usize) < self.n_features),
+            "hot columns exist"
+        );
+        assert!(label.is_finite() && numeric.iter().all(|v| v.is_finite()), "encoded values are finite");
+        let norm = (numeric.iter().map(|v| v * v).sum::<f64>() + hot.len() as f64).sqrt();
+        // The computed norm carries a relative error below (terms + 2) · 2⁻⁵³; take twice that off the scale.
+        let slack = 1.0 - (numeric.len() + hot.len() + 4) as f64 * f64::EPSILON;
+        let scale = if norm > self.norm_bound * slack { self.norm_bound / norm * slack } else { 1.0 };
+        self.numeric.extend_from_slice(numeric);
+        self.hot.extend_from_slice(hot);
+        self.scale.push(scale);
+        self.labels.push(label);
+    }
+
+    /// Adds a copy of a record of another set of the same shape and bound.
+    pub fn push_row(&mut self, row: Row<'_>) {
+        self.push(row.numeric, row.hot, row.label);
+    }
+
+    /// Number of records.
+    pub fn n_records(&self) -> usize {
+        self.labels.len()
+    }
+
+    /// Number of encoded columns.
+    pub fn n_features(&self) -> usize {
+        self.n_features
+    }
+
+    /// Number of dense leading columns.
+    pub fn n_numeric(&self) -> usize {
+        self.n_numeric
+    }
+
+    /// Number of one-hot indices a record has.
+    pub fn n_hot(&self) -> usize {
+        self.n_hot
+    }
+
+    /// The bound `S` on every row's Euclidean norm.
+    pub fn norm_bound(&self) -> f64 {
+        self.norm_bound
+    }
+
+    /// Labels in record order.
+    pub fn labels(&self) -> &[f64] {
+        &self.labels
+    }
+
+    /// Record `r`.
+    pub fn row(&self, r: usize) -> Row<'_> {
+        Row {
+            numeric: &self.numeric[r * self.n_numeric..(r + 1) * self.n_numeric],
+            hot: &self.hot[r * self.n_hot..(r + 1) * self.n_hot],
+            scale: self.scale[r],
+            label: self.labels[r],
+        }
+    }
+
+    /// All records in order.
+    pub fn rows(&self) -> impl ExactSizeIterator<Item = Row<'_>> {
+        (0..self.n_records()).map(|r| self.row(r))
+    }
+
+    /// Bytes that the encoded records take.
+    pub fn memory_bytes(&self) -> usize {
+        8 * (self.numeric.len() + self.scale.len() + self.labels.len()) + 4 * self.hot.len()
+    }
+}
