@@ -1,0 +1,30 @@
+//! Accountants: they add up events and say what the sum amounts to.
+
+mod gdp;
+mod zcdp;
+
+pub use gdp::GdpAccountant;
+pub use zcdp::{ZcdpAccountant, ZcdpConversion};
+
+use crate::budget::{Delta, Epsilon, ZcdpRho};
+use crate::error::PrivacyError;
+use crate::event::Event;
+
+/// Adds up events on one site's records, chosen adaptively or not.
+///
+/// Contract, checked by one test for all: nothing composed costs nothing; epsilon never falls with further events nor
+/// with a smaller delta; the order of events does not matter up to rounding; a refused event changes nothing; all
+/// rounding is upward.
+pub trait Accountant {
+    /// Adds an event, or refuses it and stays as it was.
+    fn compose(&mut self, event: &Event) -> Result<(), PrivacyError>;
+
+    /// The sum of charges, rounded up.
+    fn rho(&self) -> ZcdpRho;
+
+    /// The epsilon at `delta` of everything composed, rounded up.
+    fn epsilon(&self, delta: Delta) -> Epsilon;
+
+    /// Name for reports.
+    fn name(&self) -> &'static str;
+}

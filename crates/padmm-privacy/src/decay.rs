@@ -1,0 +1,96 @@
+//! The variance decay of the paper and the dynamic zCDP curve that follows from it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::budget::ZcdpRho;
+use crate::error::{PrivacyError, require};
+use crate::outward::{add_up, div_up, mul_up, pow_up};
+
+/// Schedules longer than this would make the sums below slow, and no plan needs them.
+const MOST_ROUNDS: u32 = 1_000_000;
+/// Beyond this the first round is all but free and the last one takes the whole budget.
+const LARGEST_SUM: f64 = 1e100;
+
+/// How the noise fades: over `rounds` rounds the variance is multiplied by `rate` each round.
+///
+/// ```text
+/// noise_var(k + 1) = rate * noise_var(k),   0 < rate <= 1
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "RawDecay")]
+pub struct Decay {
+    rounds: u32,
+    rate: f64,
+}
+
+#[derive(Deserialize)]
+struct RawDecay {
+    rounds: u32,
+    rate: f64,
+}
+
+impl TryFrom<RawDecay> for Decay {
+    type Error = PrivacyError;
+    fn try_from(raw: RawDecay) -> Result<Self, PrivacyError> {
+        Self::new(raw.rounds, raw.rate)
+    }
+}
+
+impl Decay {
+    /// Checks that there are rounds, that the variance does not grow, and that the charges can be added up.
+    pub fn new(rounds: u32, rate: f64) -> Result<Self, PrivacyError> {
+        require((1..=MOST_ROUNDS).contains(&rounds), "rounds", f64::from(rounds), "between 1 and 1000000")?;
+        require(rate > 0.0 && rate <= 1.0, "variance decay", rate, "above 0 and at most 1")?;
+        let decay = Self { rounds, rate };
+        // NaN cannot occur, infinity can: both fail this comparison.
+        if decay.sum_of_charges() <= LARGEST_SUM {
+            Ok(decay)
+        } else {
+            Err(PrivacyError::DecayTooSteep { rounds, rate })
+        }
+    }
+
+    /// Number of rounds, K.
+    pub fn rounds(&self) -> u32 {
+        self.rounds
+    }
+
+    /// Variance decay per round, R.
+    pub fn rate(&self) -> f64 {
+        self.rate
+    }
+
+    /// The paper's Theorem 3 divided by its first charge, rounded up:
+    ///
+    /// ```text
+    /// sum over k < K of R^-k = (1 - R^K) / (R^(K-1) - R^K),   and K for R = 1
+    /// ```
+    ///
+    /// Summed from the inside, `1 + (1 + ...)/R`, which has no cancellation near R = 1.
+    pub fn sum_of_charges(&self) -> f64 {
+        if self.rate == 1.0 {
+            return f64::from(self.rounds);
+        }
+        (1..self.rounds).fold(1.0, |sum, _| add_up(1.0, div_up(sum, self.rate)))
+    }
+
+    /// What round `round` (counted from 1) is charged, relative to the first: `R^-(round-1)`, rounded up.
+    pub fn charge_ratio(&self, round: u32) -> f64 {
+        assert!(round >= 1, "rounds are counted from 1");
+        pow_up(self.rate, -f64::from(round - 1))
+    }
+
+    /// Standard deviation of round `round` relative to the first: `R^((round-1)/2)`, rounded up but never above 1.
+    pub(crate) fn std_ratio(&self, round: u32) -> f64 {
+        pow_up(self.rate, 0.5 * f64::from(round - 1)).min(1.0)
+    }
+}
+
+/// The dynamic zCDP curve, rounded up: the charge of each round when the first costs `rho_first`.
+///
+/// ```text
+/// rho(k) = rho(1) * R^-(k-1)                                   (the paper's Theorem 2)
+/// ```
+pub fn dynamic_curve(rho_first: ZcdpRho, decay: &Decay) -> Vec<f64> {
+    (1..=decay.rounds).map(|round| mul_up(rho_first.value(), decay.charge_ratio(round))).collect()
+}

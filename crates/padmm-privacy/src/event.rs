@@ -1,0 +1,65 @@
+//! What happened, as data: mechanisms describe, accountants judge.
+
+use serde::{Deserialize, Serialize};
+
+use crate::budget::ZcdpRho;
+use crate::error::{PrivacyError, require};
+use crate::outward::{div_up, mul_up};
+
+/// One use of private data. A list of events is all that an accountant needs, and all that a ledger keeps.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Event {
+    /// Gaussian noise of standard deviation `noise_std` on every coordinate of a vector with this L2 sensitivity.
+    Gaussian {
+        /// L2 sensitivity, the grid's share included.
+        sensitivity: f64,
+        /// Standard deviation.
+        noise_std: f64,
+    },
+    /// Any mechanism that is epsilon-differentially private with delta = 0.
+    PureDp {
+        /// Its epsilon.
+        epsilon: f64,
+    },
+    /// A release without noise. No accountant accepts it.
+    NonPrivate,
+}
+
+impl Event {
+    /// The charge in zCDP, rounded up.
+    ///
+    /// ```text
+    /// Gaussian:  rho = sensitivity^2 / (2 noise_std^2)        (the paper's Theorem 2)
+    /// PureDp:    rho = epsilon^2 / 2                          (Bun, Steinke 2016)
+    /// ```
+    ///
+    /// The first holds for the continuous Gaussian and, with the same parameters, for the discrete one on a grid
+    /// (Canonne, Kamath, Steinke 2020). NaN, negative numbers and [`Event::NonPrivate`] are errors, never a charge.
+    pub fn rho(&self) -> Result<ZcdpRho, PrivacyError> {
+        let ratio = match *self {
+            Self::Gaussian { sensitivity, noise_std } => {
+                require(
+                    sensitivity >= 0.0 && sensitivity.is_finite(),
+                    "sensitivity",
+                    sensitivity,
+                    "finite and >= 0",
+                )?;
+                require(
+                    noise_std > 0.0 && noise_std.is_finite(),
+                    "noise_std",
+                    noise_std,
+                    "finite and above 0",
+                )?;
+                div_up(sensitivity, noise_std)
+            }
+            Self::PureDp { epsilon } => {
+                require(epsilon >= 0.0 && epsilon.is_finite(), "epsilon", epsilon, "finite and >= 0")?;
+                epsilon
+            }
+            Self::NonPrivate => return Err(PrivacyError::NotPrivate { by: "a privacy accountant" }),
+        };
+        // Halving rounds too where the square is subnormal, hence upward as well: no use of data is free.
+        ZcdpRho::new(mul_up(0.5, mul_up(ratio, ratio)))
+    }
+}

@@ -1,0 +1,140 @@
+//! The gate: the only place where a [`Release`] is made, in a fixed order.
+
+use serde::Serialize;
+use std::fmt;
+
+use crate::error::PrivacyError;
+use crate::ledger::{Debit, Ledger};
+use crate::mechanism::{Certified, Drawn, Mechanism, Payload};
+use crate::report::PrivacyReport;
+use crate::sample::NoiseSource;
+
+/// Something that was paid for and may leave the site. Only [`Gate::release`] makes one.
+///
+/// It cannot be put together elsewhere:
+///
+/// ```compile_fail,E0451
+/// use padmm_privacy::{Payload, Release};
+/// let forged = Release { site: "a".to_string(), round: 1, value: Payload::Plain(vec![0.0]) };
+/// ```
+///
+/// and what a peer sends cannot become one; it decodes to [`crate::PeerRelease`]:
+///
+/// ```compile_fail,E0277
+/// use padmm_privacy::{Payload, Release};
+/// let forged: Release<Payload> = serde_json::from_str("{}").unwrap();
+/// ```
+#[derive(Clone, Serialize)]
+pub struct Release<T> {
+    site: String,
+    round: u32,
+    value: T,
+}
+
+impl<T> Release<T> {
+    /// The site whose records were used.
+    pub fn site(&self) -> &str {
+        &self.site
+    }
+
+    /// The round, counted from 1.
+    pub fn round(&self) -> u32 {
+        self.round
+    }
+
+    /// What was released.
+    pub fn value(&self) -> &T {
+        &self.value
+    }
+}
+
+impl<T> fmt::Debug for Release<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Release(site {:?}, round {}, hidden)", self.site, self.round)
+    }
+}
+
+/// The way out of one site for one run.
+pub struct Gate {
+    run: String,
+    site: String,
+    mechanism: Box<dyn Mechanism>,
+    noise: Box<dyn NoiseSource>,
+    ledger: Box<dyn Ledger>,
+    next_round: u32,
+}
+
+impl Gate {
+    /// A gate that continues after the last round that the ledger holds for this run and site, or starts at round 1.
+    pub fn new(
+        run: String,
+        site: String,
+        mechanism: Box<dyn Mechanism>,
+        noise: Box<dyn NoiseSource>,
+        ledger: Box<dyn Ledger>,
+    ) -> Self {
+        let own = ledger.debits().iter().filter(|debit| debit.run == run && debit.site == site);
+        let last = own.map(|debit| debit.round).max().unwrap_or(0);
+        Self { run, site, mechanism, noise, ledger, next_round: last.saturating_add(1) }
+    }
+
+    /// Describe, debit, draw, compute, seal: the one way to a release.
+    ///
+    /// 1. *describe*: the mechanism says, without looking at data, what the round will do;
+    /// 2. *debit*: the ledger records the charge or refuses it; a refused debit draws and computes nothing;
+    /// 3. *draw*: the noise exists before any data is looked at;
+    /// 4. *compute*: the caller's closure looks at data and certifies its result;
+    /// 5. *seal*: the mechanism checks the certificate and the range, and adds the noise.
+    ///
+    /// Guarantee: a `Release` for (run, site, round) is returned at most once, and only if its charge is in the ledger. A
+    /// failure after the debit leaves the debit and no release; that round is over, and the next is the one after it.
+    /// A round that was repeated or skipped is refused before anything else happens.
+    pub fn release<E: From<PrivacyError>>(
+        &mut self,
+        round: u32,
+        compute: impl FnOnce(&Drawn) -> Result<Certified, E>,
+    ) -> Result<Release<Payload>, E> {
+        if round != self.next_round {
+            return Err(PrivacyError::RoundOutOfOrder { expected: self.next_round, found: round }.into());
+        }
+        let event = self.mechanism.describe(round)?;
+        self.ledger.debit(&Debit { run: self.run.clone(), site: self.site.clone(), round, event })?;
+        self.next_round = round.saturating_add(1);
+        let drawn = self.mechanism.draw(round, self.noise.as_mut())?;
+        let certified = compute(&drawn)?;
+        let value = self.mechanism.seal(round, &certified, drawn)?;
+        value.check()?;
+        Ok(Release { site: self.site.clone(), round, value })
+    }
+
+    /// The only round that may be released now.
+    pub fn next_round(&self) -> u32 {
+        self.next_round
+    }
+
+    /// The guarantee over all rounds; `None` if the mechanism gives none.
+    pub fn report(&self) -> Option<PrivacyReport> {
+        self.mechanism.report()
+    }
+
+    /// Everything that was charged, by this gate or before it.
+    pub fn debits(&self) -> &[Debit] {
+        self.ledger.debits()
+    }
+
+    /// What the noise source says it is.
+    pub fn noise_description(&self) -> &'static str {
+        self.noise.description()
+    }
+
+    /// Whether the noise may protect real data.
+    pub fn noise_is_secure(&self) -> bool {
+        self.noise.is_secure()
+    }
+}
+
+impl fmt::Debug for Gate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Gate(run {:?}, site {:?}, next round {})", self.run, self.site, self.next_round)
+    }
+}

@@ -1,0 +1,92 @@
+//! The ledger: what a site has spent. A debit is recorded before anything is drawn or computed.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+
+use crate::budget::ZcdpRho;
+use crate::error::PrivacyError;
+use crate::event::Event;
+use crate::outward::add_up;
+
+/// One charge against one site's records.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Debit {
+    /// Run identifier.
+    pub run: String,
+    /// Site identifier.
+    pub site: String,
+    /// Round, counted from 1.
+    pub round: u32,
+    /// What is about to be done to the data.
+    pub event: Event,
+}
+
+/// Where debits are kept.
+///
+/// Contract: [`Ledger::debit`] returns `Ok` only once the debit is as durable as the ledger makes anything, and it
+/// refuses a second debit for the same run, site and round. A debit is never taken back: a round that failed after it
+/// has been paid for.
+pub trait Ledger: Send {
+    /// Records a debit, or refuses it and stays as it was.
+    fn debit(&mut self, debit: &Debit) -> Result<(), PrivacyError>;
+
+    /// Everything recorded, oldest first.
+    fn debits(&self) -> &[Debit];
+}
+
+/// A ledger in memory, for simulation and tests, with an optional cap on the sum of charges.
+#[derive(Debug, Clone, Default)]
+pub struct MemoryLedger {
+    debits: Vec<Debit>,
+    charged: BTreeSet<(String, String, u32)>,
+    cap: Option<ZcdpRho>,
+    spent: f64,
+}
+
+impl MemoryLedger {
+    /// Records everything that can be described, releases without noise included.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Refuses what would bring the sum of charges, rounded up, above `cap`, and every release without noise.
+    pub fn with_cap(cap: ZcdpRho) -> Self {
+        Self { cap: Some(cap), ..Self::default() }
+    }
+
+    /// The sum with the new event, or why it may not be added.
+    fn total_with(&self, event: &Event) -> Result<f64, PrivacyError> {
+        match (event, self.cap) {
+            (Event::NonPrivate, None) => Ok(self.spent),
+            (Event::NonPrivate, Some(_)) => Err(PrivacyError::NotPrivate { by: "a ledger with a cap" }),
+            (event, cap) => {
+                let charge = event.rho()?.value();
+                let total = add_up(self.spent, charge);
+                match cap {
+                    Some(cap) if total > cap.value() => {
+                        Err(PrivacyError::BudgetExceeded { spent: self.spent, charge, cap: cap.value() })
+                    }
+                    _ => Ok(total),
+                }
+            }
+        }
+    }
+}
+
+impl Ledger for MemoryLedger {
+    fn debit(&mut self, debit: &Debit) -> Result<(), PrivacyError> {
+        let key = (debit.run.clone(), debit.site.clone(), debit.round);
+        if self.charged.contains(&key) {
+            let (run, site, round) = key;
+            return Err(PrivacyError::AlreadyCharged { run, site, round });
+        }
+        self.spent = self.total_with(&debit.event)?;
+        self.charged.insert(key);
+        self.debits.push(debit.clone());
+        Ok(())
+    }
+
+    fn debits(&self) -> &[Debit] {
+        &self.debits
+    }
+}

@@ -1,0 +1,118 @@
+//! The mechanism of the private algorithm: discrete Gaussian noise on a public grid.
+
+use super::payload::round_to_grid;
+use super::{Certified, Drawn, Mechanism, Noise, Payload, check_point};
+use crate::calibrate::NoiseSchedule;
+use crate::error::{PrivacyError, require};
+use crate::event::Event;
+use crate::report::PrivacyReport;
+use crate::sample::{NoiseSource, check_scale};
+
+/// What a solver must certify before its point may leave.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RequiredCertificate {
+    /// Strong convexity of the local problem.
+    pub modulus: f64,
+    /// Largest residual that is accepted.
+    pub tolerance: f64,
+}
+
+/// Output perturbation on a grid: `g * (round(point / g) + discrete Gaussian of scale noise_std / g)`.
+///
+/// Guarantee: if the residuals are true, the releases of all rounds together satisfy what [`NoiseSchedule::report`]
+/// states. The sensitivity in each event includes what rounding to the grid adds.
+///
+/// Departs from the paper: the paper adds a continuous Gaussian, which floating-point arithmetic cannot do without
+/// leaking through the low bits (Mironov 2012).
+#[derive(Debug, Clone)]
+pub struct GridGaussian {
+    schedule: NoiseSchedule,
+    required: RequiredCertificate,
+}
+
+impl GridGaussian {
+    /// Ties a schedule to the certificate that its sensitivity was derived with; weaker requirements are refused.
+    pub fn new(schedule: NoiseSchedule, required: RequiredCertificate) -> Result<Self, PrivacyError> {
+        let RequiredCertificate { modulus, tolerance } = required;
+        require(modulus > 0.0 && modulus.is_finite(), "modulus", modulus, "a finite number above 0")?;
+        require(tolerance >= 0.0 && tolerance.is_finite(), "tolerance", tolerance, "a finite number >= 0")?;
+        if let Some(inputs) = schedule.sensitivity().inputs() {
+            let mismatch =
+                |name, required, derived| Err(PrivacyError::CertificateMismatch { name, required, derived });
+            if tolerance > inputs.tolerance {
+                return mismatch("tolerance", tolerance, inputs.tolerance);
+            }
+            if modulus < inputs.modulus {
+                return mismatch("modulus", modulus, inputs.modulus);
+            }
+        }
+        Ok(Self { schedule, required })
+    }
+
+    /// The noise of every round.
+    pub fn schedule(&self) -> &NoiseSchedule {
+        &self.schedule
+    }
+
+    fn check_round(&self, round: u32) -> Result<(), PrivacyError> {
+        let rounds = self.schedule.rounds();
+        if (1..=rounds).contains(&round) {
+            Ok(())
+        } else {
+            Err(PrivacyError::RoundOutsideSchedule { round, rounds })
+        }
+    }
+
+    fn check_certificate(&self, residual: f64) -> Result<(), PrivacyError> {
+        // NaN and negative residuals are no certificate at all, whatever the tolerance.
+        if !(residual >= 0.0 && residual.is_finite()) {
+            return Err(PrivacyError::CertificateMissing);
+        }
+        let tolerance = self.required.tolerance;
+        if residual <= tolerance { Ok(()) } else { Err(PrivacyError::ResidualTooLarge { tolerance }) }
+    }
+}
+
+impl Mechanism for GridGaussian {
+    fn describe(&self, round: u32) -> Result<Event, PrivacyError> {
+        self.check_round(round)?;
+        Ok(self.schedule.event(round))
+    }
+
+    fn draw(&self, round: u32, source: &mut dyn NoiseSource) -> Result<Drawn, PrivacyError> {
+        self.check_round(round)?;
+        // Division by the step, a power of two, is exact, so the noise has the standard deviation that is charged.
+        let scale = libm::scalbn(self.schedule.noise_std(round), -self.schedule.grid_exponent(round));
+        check_scale(scale)?;
+        let mut noise = vec![0; self.schedule.n_features()];
+        source.fill(scale, &mut noise)?;
+        Ok(Drawn::hidden(round, noise))
+    }
+
+    fn seal(&self, round: u32, certified: &Certified, drawn: Drawn) -> Result<Payload, PrivacyError> {
+        self.check_round(round)?;
+        if drawn.round() != round {
+            return Err(PrivacyError::ForeignNoise { round });
+        }
+        let Noise::Hidden(noise) = drawn.into_noise() else {
+            return Err(PrivacyError::ForeignNoise { round });
+        };
+        self.check_certificate(certified.residual)?;
+        check_point(&certified.point, self.schedule.n_features())?;
+        let exponent = self.schedule.grid_exponent(round);
+        let mut values = round_to_grid(&certified.point, exponent)?;
+        if noise.len() != values.len() {
+            return Err(PrivacyError::ForeignNoise { round });
+        }
+        for (value, noise) in values.iter_mut().zip(noise) {
+            *value = value.checked_add(noise).ok_or(PrivacyError::BeyondGrid { exponent })?;
+        }
+        let payload = Payload::Grid { exponent, values };
+        payload.check()?;
+        Ok(payload)
+    }
+
+    fn report(&self) -> Option<PrivacyReport> {
+        Some(self.schedule.report())
+    }
+}

@@ -1,0 +1,109 @@
+//! Mechanisms: noise and its price in one value, so that one cannot be used without the other.
+
+mod grid_gaussian;
+mod payload;
+mod unprotected;
+
+pub use grid_gaussian::{GridGaussian, RequiredCertificate};
+pub use payload::Payload;
+pub use unprotected::Unprotected;
+
+use std::fmt;
+
+use crate::error::PrivacyError;
+use crate::event::Event;
+use crate::report::PrivacyReport;
+use crate::sample::NoiseSource;
+
+/// What turns a computed point into something that may leave. The gate calls the parts in a fixed order.
+///
+/// An implementation is trusted: what [`Mechanism::describe`] says must be true of what [`Mechanism::seal`] returns.
+pub trait Mechanism: Send {
+    /// What the release of `round` will do to the data; does not look at data.
+    fn describe(&self, round: u32) -> Result<Event, PrivacyError>;
+
+    /// Draws the noise of `round`; does not look at data, so its timing cannot depend on any.
+    fn draw(&self, round: u32, source: &mut dyn NoiseSource) -> Result<Drawn, PrivacyError>;
+
+    /// Checks the certificate and the range, adds the noise, and returns what may leave, or an error and nothing.
+    fn seal(&self, round: u32, certified: &Certified, drawn: Drawn) -> Result<Payload, PrivacyError>;
+
+    /// The guarantee over all rounds; `None` if there is none.
+    fn report(&self) -> Option<PrivacyReport>;
+}
+
+/// A solver's result with its certificate. `Debug` hides it: it is computed from records and has no noise yet.
+#[derive(Clone)]
+pub struct Certified {
+    /// The point.
+    pub point: Vec<f64>,
+    /// Norm of the (sub)gradient at the point: the exact minimiser is within `residual / modulus` of it.
+    pub residual: f64,
+}
+
+impl fmt::Debug for Certified {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Certified(hidden)")
+    }
+}
+
+/// Noise that was drawn for one round. Not `Clone`: sealing consumes it. `Debug` hides it.
+///
+/// Output perturbation keeps the noise out of reach of the computation; objective perturbation has to show it.
+pub struct Drawn {
+    round: u32,
+    noise: Noise,
+}
+
+pub(crate) enum Noise {
+    None,
+    Hidden(Vec<i64>),
+    Visible(Vec<f64>),
+}
+
+impl Drawn {
+    /// Noise that the computation may see, for mechanisms that perturb the objective.
+    pub fn visible(round: u32, noise: Vec<f64>) -> Self {
+        Self { round, noise: Noise::Visible(noise) }
+    }
+
+    /// Noise that only the mechanism's own seal can open.
+    pub(crate) fn hidden(round: u32, noise: Vec<i64>) -> Self {
+        Self { round, noise: Noise::Hidden(noise) }
+    }
+
+    pub(crate) fn nothing(round: u32) -> Self {
+        Self { round, noise: Noise::None }
+    }
+
+    /// The round that this was drawn for.
+    pub fn round(&self) -> u32 {
+        self.round
+    }
+
+    /// The noise, where the mechanism perturbs the objective; `None` where it perturbs the output.
+    pub fn visible_noise(&self) -> Option<&[f64]> {
+        match &self.noise {
+            Noise::Visible(noise) => Some(noise),
+            Noise::None | Noise::Hidden(_) => None,
+        }
+    }
+
+    pub(crate) fn into_noise(self) -> Noise {
+        self.noise
+    }
+}
+
+impl fmt::Debug for Drawn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Drawn(round {}, hidden)", self.round)
+    }
+}
+
+/// Length and finiteness of a point that is about to be sealed.
+fn check_point(point: &[f64], n_features: usize) -> Result<(), PrivacyError> {
+    if point.len() != n_features {
+        return Err(PrivacyError::WrongLength { expected: n_features, found: point.len() });
+    }
+    if point.iter().all(|value| value.is_finite()) { Ok(()) } else { Err(PrivacyError::NotFinite) }
+}

@@ -1,0 +1,102 @@
+//! What is stored, sent and used: integers on a public grid.
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{PrivacyError, require};
+use crate::grid::is_exact_exponent;
+
+/// Integers below this in magnitude are exact as doubles.
+const EXACT_INTEGERS: u64 = 1 << 53;
+
+/// The content of a release. Deserialising goes through [`Payload::check`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", try_from = "RawPayload")]
+pub enum Payload {
+    /// The vector `values * 2^exponent`.
+    Grid {
+        /// Exponent of the step.
+        exponent: i32,
+        /// Multiples of the step.
+        values: Vec<i64>,
+    },
+    /// Plain doubles, from a mechanism without noise of its own. Never made by a private output mechanism.
+    Plain(Vec<f64>),
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum RawPayload {
+    Grid { exponent: i32, values: Vec<i64> },
+    Plain(Vec<f64>),
+}
+
+impl TryFrom<RawPayload> for Payload {
+    type Error = PrivacyError;
+    fn try_from(raw: RawPayload) -> Result<Self, PrivacyError> {
+        let payload = match raw {
+            RawPayload::Grid { exponent, values } => Self::Grid { exponent, values },
+            RawPayload::Plain(values) => Self::Plain(values),
+        };
+        payload.check()?;
+        Ok(payload)
+    }
+}
+
+impl Payload {
+    /// Refuses integers that doubles cannot hold, steps outside the doubles' range, NaN and infinity.
+    pub fn check(&self) -> Result<(), PrivacyError> {
+        match self {
+            Self::Grid { exponent, values } => {
+                let exponent = *exponent;
+                let name = "grid exponent";
+                require(is_exact_exponent(exponent), name, f64::from(exponent), "between -1022 and 970")?;
+                let fits = values.iter().all(|value| value.unsigned_abs() < EXACT_INTEGERS);
+                if fits { Ok(()) } else { Err(PrivacyError::BeyondGrid { exponent }) }
+            }
+            Self::Plain(values) => {
+                if values.iter().all(|value| value.is_finite()) {
+                    Ok(())
+                } else {
+                    Err(PrivacyError::NotFinite)
+                }
+            }
+        }
+    }
+
+    /// Number of coordinates.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Grid { values, .. } => values.len(),
+            Self::Plain(values) => values.len(),
+        }
+    }
+
+    /// Whether there are no coordinates.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The vector as doubles; exact for a payload that passed [`Payload::check`].
+    pub fn to_vec(&self) -> Vec<f64> {
+        match self {
+            Self::Grid { exponent, values } => {
+                values.iter().map(|&value| libm::scalbn(value as f64, *exponent)).collect()
+            }
+            Self::Plain(values) => values.clone(),
+        }
+    }
+}
+
+/// Rounds a point to the grid: `round(point / 2^exponent)`, half away from zero; moves a coordinate by half a step at most.
+pub(crate) fn round_to_grid(point: &[f64], exponent: i32) -> Result<Vec<i64>, PrivacyError> {
+    let to_integer = |&value: &f64| {
+        // A power of two only shifts the exponent. Where the quotient underflows, it is far below a half.
+        let steps = libm::round(libm::scalbn(value, -exponent));
+        if steps.abs() < EXACT_INTEGERS as f64 {
+            Ok(steps as i64)
+        } else {
+            Err(PrivacyError::BeyondGrid { exponent })
+        }
+    };
+    point.iter().map(to_integer).collect()
+}

@@ -1,0 +1,123 @@
+//! What peers send, and vectors that are functions of releases only.
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::PrivacyError;
+use crate::gate::Release;
+use crate::mechanism::Payload;
+
+/// What a peer sent: claims to be a release of that peer. Checked for range when it is decoded, and for nothing else: that
+/// it is the peer's, and of the right length, is for the receiver to check.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct PeerRelease {
+    site: String,
+    round: u32,
+    value: Payload,
+}
+
+impl PeerRelease {
+    /// What a peer said in a round; refused unless every number is finite and exact.
+    pub fn new(site: String, round: u32, value: Payload) -> Result<Self, PrivacyError> {
+        value.check()?;
+        Ok(Self { site, round, value })
+    }
+
+    /// The site that the sender claims to be.
+    pub fn site(&self) -> &str {
+        &self.site
+    }
+
+    /// The round that the sender claims.
+    pub fn round(&self) -> u32 {
+        self.round
+    }
+
+    /// What was sent.
+    pub fn payload(&self) -> &Payload {
+        &self.value
+    }
+}
+
+impl From<&Release<Payload>> for PeerRelease {
+    fn from(release: &Release<Payload>) -> Self {
+        Self { site: release.site().to_owned(), round: release.round(), value: release.value().clone() }
+    }
+}
+
+/// A vector computed from releases and public constants only, so that it may go anywhere free of charge.
+///
+/// It starts as zeros or as a release, and linear operations with other such vectors are all that can be done to it. There
+/// is no constructor from a plain vector (what a peer sent comes in through [`PeerRelease`], which is for received bytes only):
+///
+/// ```compile_fail,E0423
+/// use padmm_privacy::Public;
+/// let smuggled = Public(vec![1.0]);
+/// ```
+///
+/// The factors are plain numbers and must be public themselves (step sizes, weights by round): the type cannot see that.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(transparent)]
+pub struct Public {
+    values: Vec<f64>,
+}
+
+impl Public {
+    /// The zero vector with `n` coordinates.
+    pub fn zeros(n: usize) -> Self {
+        Self { values: vec![0.0; n] }
+    }
+
+    /// Adds `factor · (plus − minus)`, the difference first: swapping the two negates the result to the bit, which keeps
+    /// the duals at both ends of an edge exact opposites.
+    pub fn add_scaled_difference(&mut self, factor: f64, plus: &Self, minus: &Self) {
+        assert!(
+            self.len() == plus.len() && self.len() == minus.len(),
+            "public vectors of one run have one length"
+        );
+        for ((value, plus), minus) in self.values.iter_mut().zip(&plus.values).zip(&minus.values) {
+            *value += factor * (plus - minus);
+        }
+    }
+
+    /// `self += factor * other`. Panics if the lengths differ: lengths are checked when a message is accepted.
+    pub fn add_scaled(&mut self, factor: f64, other: &Self) {
+        assert_eq!(self.len(), other.len(), "public vectors of one run have one length");
+        for (value, other) in self.values.iter_mut().zip(&other.values) {
+            *value += factor * other;
+        }
+    }
+
+    /// `self *= factor`.
+    pub fn scale(&mut self, factor: f64) {
+        for value in &mut self.values {
+            *value *= factor;
+        }
+    }
+
+    /// The coordinates.
+    pub fn as_slice(&self) -> &[f64] {
+        &self.values
+    }
+
+    /// Number of coordinates.
+    pub fn len(&self) -> usize {
+        self.values.len()
+    }
+
+    /// Whether there are no coordinates.
+    pub fn is_empty(&self) -> bool {
+        self.values.is_empty()
+    }
+}
+
+impl From<&Release<Payload>> for Public {
+    fn from(release: &Release<Payload>) -> Self {
+        Self { values: release.value().to_vec() }
+    }
+}
+
+impl From<&PeerRelease> for Public {
+    fn from(release: &PeerRelease) -> Self {
+        Self { values: release.payload().to_vec() }
+    }
+}

@@ -1,0 +1,115 @@
+//! What a run guarantees, as numbers and in words.
+
+use serde::Serialize;
+use std::fmt;
+
+use crate::budget::Adjacency;
+use crate::sensitivity::SensitivityBasis;
+
+/// How the exact epsilon was computed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ExactMethod {
+    /// Exact composition of Gaussian noise, the discreteness slack taken off delta.
+    Gdp,
+    /// zCDP at the optimal order: for epsilons so large that no grid makes the slack small.
+    ZcdpOptimal,
+}
+
+impl fmt::Display for ExactMethod {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Gdp => "exact composition of Gaussian noise",
+            Self::ZcdpOptimal => "zCDP at the optimal order",
+        })
+    }
+}
+
+/// Epsilon spent so far, by both conversions, rounded up.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct SpentEpsilon {
+    /// By exact composition.
+    pub exact: f64,
+    /// By the paper's conversion.
+    pub paper: f64,
+}
+
+/// The guarantee of one site's whole run. All epsilons are rounded up.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PrivacyReport {
+    /// Whose influence is hidden.
+    pub adjacency: Adjacency,
+    /// Epsilon at `delta` by `exact_method`; this is the guarantee.
+    pub epsilon_exact: f64,
+    /// How `epsilon_exact` was computed.
+    pub exact_method: ExactMethod,
+    /// Epsilon at `delta` by the paper's conversion, for comparison with the paper.
+    pub epsilon_paper: f64,
+    /// Delta.
+    pub delta: f64,
+    /// The part of `delta` that pays for the noise being discrete; already taken off before `epsilon_exact`.
+    pub delta_slack: f64,
+    /// Sum of all charges in zCDP.
+    pub rho_total: f64,
+    /// The same in Gaussian differential privacy, `sqrt(2 rho_total)`.
+    pub mu: f64,
+    /// Standard deviation of the first round's noise.
+    pub noise_std_first: f64,
+    /// Standard deviation of the last round's noise.
+    pub noise_std_last: f64,
+    /// `noise_std_first / sensitivity`.
+    pub noise_multiplier_first: f64,
+    /// `noise_std_last / sensitivity`.
+    pub noise_multiplier_last: f64,
+    /// L2 sensitivity of one release, the grid's share included.
+    pub sensitivity: f64,
+    /// Where the sensitivity comes from.
+    pub sensitivity_basis: SensitivityBasis,
+    /// How many bits finer than the noise the release grid is.
+    pub grid_bits: u32,
+    /// Rounds that the guarantee covers.
+    pub rounds: u32,
+    /// Variance decay per round.
+    pub decay: f64,
+}
+
+impl PrivacyReport {
+    /// The guarantee in plain words, for a data-protection officer: one paragraph.
+    pub fn statement(&self) -> String {
+        let Self { rounds, delta, adjacency, .. } = self;
+        if self.sensitivity_basis == SensitivityBasis::Paper {
+            return format!(
+                "NO GUARANTEE IS STATED. The noise of these {rounds} rounds was scaled by {}, which is not a proved bound \
+                 for the influence of one record. If it were one, the run would satisfy ({:.4}, {delta:e})-differential \
+                 privacy. Do not use this setting on real data.",
+                self.sensitivity_basis,
+                round_up(self.epsilon_exact),
+            );
+        }
+        format!(
+            "Everything that this site sends in {rounds} rounds, taken together, satisfies ({:.4}, {delta:e})-differential \
+             privacy for the change \"{adjacency}\". Whoever sees all messages, knows every other record and tries to tell \
+             whether a given record or a different one was used is right at most {:.1}% of the time, where guessing is \
+             right 50% of the time. The number of records is not protected. A person with several records, or with \
+             records at several sites, is protected less: ask for the group bound. By the paper's looser conversion the \
+             same noise would be reported as epsilon = {:.4}.",
+            round_up(self.epsilon_exact),
+            self.best_guess_percent(),
+            round_up(self.epsilon_paper),
+        )
+    }
+
+    /// Success probability of the best test between two equally likely neighbours, in percent, rounded up to a tenth.
+    ///
+    /// (epsilon, delta) bounds it by `(e^epsilon + delta) / (1 + e^epsilon)`.
+    fn best_guess_percent(&self) -> f64 {
+        let odds = libm::exp(-self.epsilon_exact);
+        let success = (1.0 + self.delta * odds) / (1.0 + odds);
+        (libm::ceil(success * 1000.0) / 10.0).min(100.0)
+    }
+}
+
+/// Four decimals, upward, so that the printed number is not below the reported one.
+fn round_up(epsilon: f64) -> f64 {
+    libm::ceil(epsilon * 1e4) / 1e4
+}

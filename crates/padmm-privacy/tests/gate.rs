@@ -1,0 +1,311 @@
+//! The order of a release, and what happens when a step of it fails.
+
+use padmm_privacy::*;
+use std::sync::{Arc, Mutex};
+
+type Log = Arc<Mutex<Vec<String>>>;
+
+fn note(log: &Log, what: impl Into<String>) {
+    log.lock().unwrap().push(what.into());
+}
+
+/// Returns the same integer for every coordinate and records that it was asked.
+struct FakeNoise {
+    log: Log,
+    value: i64,
+}
+
+impl NoiseSource for FakeNoise {
+    fn fill(&mut self, scale: f64, out: &mut [i64]) -> Result<(), PrivacyError> {
+        assert!((1.0..1e15).contains(&scale));
+        note(&self.log, "draw");
+        out.fill(self.value);
+        Ok(())
+    }
+    fn description(&self) -> &'static str {
+        "fake"
+    }
+    fn is_secure(&self) -> bool {
+        false
+    }
+}
+
+struct RecordingLedger {
+    log: Log,
+    inner: MemoryLedger,
+}
+
+impl Ledger for RecordingLedger {
+    fn debit(&mut self, debit: &Debit) -> Result<(), PrivacyError> {
+        note(&self.log, "debit");
+        self.inner.debit(debit)
+    }
+    fn debits(&self) -> &[Debit] {
+        self.inner.debits()
+    }
+}
+
+struct RecordingMechanism {
+    log: Log,
+    inner: GridGaussian,
+}
+
+impl Mechanism for RecordingMechanism {
+    fn describe(&self, round: u32) -> Result<Event, PrivacyError> {
+        note(&self.log, "describe");
+        self.inner.describe(round)
+    }
+    fn draw(&self, round: u32, source: &mut dyn NoiseSource) -> Result<Drawn, PrivacyError> {
+        self.inner.draw(round, source)
+    }
+    fn seal(&self, round: u32, certified: &Certified, drawn: Drawn) -> Result<Payload, PrivacyError> {
+        note(&self.log, "seal");
+        self.inner.seal(round, certified, drawn)
+    }
+    fn report(&self) -> Option<PrivacyReport> {
+        self.inner.report()
+    }
+}
+
+const TOLERANCE: f64 = 1e-9;
+const FEATURES: usize = 3;
+const ROUNDS: u32 = 4;
+
+fn mechanism() -> GridGaussian {
+    let inputs =
+        SensitivityInputs { gradient_bound: 1.0, n_records: 100, tolerance: TOLERANCE, modulus: 0.5 };
+    let schedule = NoiseSchedule::calibrate(&NoiseRequest {
+        budget: Budget::new(1.0, 1e-5).unwrap(),
+        accountant: AccountantKind::Exact,
+        decay: Decay::new(ROUNDS, 0.9).unwrap(),
+        sensitivity: Sensitivity::per_record(&inputs).unwrap(),
+        n_features: FEATURES,
+    })
+    .unwrap();
+    GridGaussian::new(schedule, RequiredCertificate { modulus: 0.5, tolerance: TOLERANCE }).unwrap()
+}
+
+fn gate_with(ledger: MemoryLedger, noise: i64) -> (Gate, Log) {
+    let log = Log::default();
+    let gate = Gate::new(
+        "run".into(),
+        "site".into(),
+        Box::new(RecordingMechanism { log: log.clone(), inner: mechanism() }),
+        Box::new(FakeNoise { log: log.clone(), value: noise }),
+        Box::new(RecordingLedger { log: log.clone(), inner: ledger }),
+    );
+    (gate, log)
+}
+
+fn good() -> Certified {
+    Certified { point: vec![0.25, -1.0, 3.0], residual: 0.0 }
+}
+
+fn steps(log: &Log) -> Vec<String> {
+    std::mem::take(&mut *log.lock().unwrap())
+}
+
+fn release(
+    gate: &mut Gate,
+    log: &Log,
+    round: u32,
+    certified: Certified,
+) -> Result<Release<Payload>, PrivacyError> {
+    gate.release(round, |_| {
+        note(log, "compute");
+        Ok(certified)
+    })
+}
+
+#[test]
+fn the_order_is_describe_debit_draw_compute_seal() {
+    let (mut gate, log) = gate_with(MemoryLedger::new(), 5);
+    for round in 1..=ROUNDS {
+        let released = release(&mut gate, &log, round, good()).unwrap();
+        assert_eq!(steps(&log), ["describe", "debit", "draw", "compute", "seal"]);
+        assert_eq!((released.round(), released.site()), (round, "site"));
+        let exponent = mechanism().schedule().grid_exponent(round);
+        let step = 2f64.powi(exponent);
+        let expected: Vec<i64> = good().point.iter().map(|v| (v / step).round() as i64 + 5).collect();
+        assert_eq!(released.value(), &Payload::Grid { exponent, values: expected.clone() });
+        let public = Public::from(&released);
+        assert_eq!(public.as_slice(), expected.iter().map(|&v| v as f64 * step).collect::<Vec<_>>());
+    }
+    assert_eq!(gate.debits().len(), ROUNDS as usize);
+    assert_eq!(gate.noise_description(), "fake");
+    assert!(!gate.noise_is_secure());
+    // The recorded ledger, replayed through a fresh accountant, gives the reported epsilon.
+    let report = gate.report().unwrap();
+    let mut accountant = GdpAccountant::new();
+    gate.debits().iter().for_each(|debit| accountant.compose(&debit.event).unwrap());
+    let remaining = Delta::new(outward::sub_down(report.delta, report.delta_slack)).unwrap();
+    assert_eq!(accountant.epsilon(remaining).value(), report.epsilon_exact);
+    let error = release(&mut gate, &log, ROUNDS + 1, good()).unwrap_err();
+    assert_eq!(error, PrivacyError::RoundOutsideSchedule { round: 5, rounds: 4 });
+    assert_eq!(steps(&log), ["describe"]);
+}
+
+#[test]
+fn a_refused_debit_draws_and_computes_nothing() {
+    let one_round = mechanism().schedule().rho_spent(1);
+    let (mut gate, log) = gate_with(MemoryLedger::with_cap(one_round), 0);
+    release(&mut gate, &log, 1, good()).unwrap();
+    steps(&log);
+    let error = release(&mut gate, &log, 2, good()).unwrap_err();
+    assert!(matches!(error, PrivacyError::BudgetExceeded { .. }), "{error}");
+    assert_eq!(steps(&log), ["describe", "debit"]);
+    assert_eq!((gate.debits().len(), gate.next_round()), (1, 2));
+}
+
+#[test]
+fn a_failed_compute_seals_nothing_and_stays_charged() {
+    let (mut gate, log) = gate_with(MemoryLedger::new(), 0);
+    let result: Result<_, PrivacyError> = gate.release(1, |drawn| {
+        assert!(drawn.visible_noise().is_none(), "output perturbation hides its noise from the computation");
+        assert_eq!(format!("{drawn:?}"), "Drawn(round 1, hidden)");
+        Err(PrivacyError::CertificateMissing)
+    });
+    assert!(result.is_err());
+    assert_eq!(steps(&log), ["describe", "debit", "draw"]);
+    assert_eq!(gate.debits().len(), 1);
+    assert!(release(&mut gate, &log, 1, good()).is_err(), "the round is over");
+    assert!(release(&mut gate, &log, 2, good()).is_ok());
+}
+
+#[test]
+fn rounds_are_neither_repeated_nor_skipped() {
+    let (mut gate, log) = gate_with(MemoryLedger::new(), 0);
+    for wrong in [0, 2, u32::MAX] {
+        let error = release(&mut gate, &log, wrong, good()).unwrap_err();
+        assert_eq!(error, PrivacyError::RoundOutOfOrder { expected: 1, found: wrong });
+    }
+    release(&mut gate, &log, 1, good()).unwrap();
+    steps(&log);
+    let error = release(&mut gate, &log, 1, good()).unwrap_err();
+    assert_eq!(error, PrivacyError::RoundOutOfOrder { expected: 2, found: 1 });
+    assert!(steps(&log).is_empty(), "refused before anything is described, charged or drawn");
+}
+
+#[test]
+fn a_gate_continues_where_its_ledger_ends() {
+    let mut ledger = MemoryLedger::new();
+    for (run, round) in [("run", 1), ("run", 2), ("other", 7)] {
+        let event = mechanism().describe(1).unwrap();
+        ledger.debit(&Debit { run: run.into(), site: "site".into(), round, event }).unwrap();
+    }
+    let (mut gate, log) = gate_with(ledger, 0);
+    assert!(release(&mut gate, &log, 2, good()).is_err());
+    assert!(release(&mut gate, &log, 3, good()).is_ok());
+}
+
+#[test]
+fn what_fails_the_seal_does_not_leave() {
+    let point = |bad: f64| Certified { point: vec![0.0, bad, 0.0], residual: 0.0 };
+    let residual = |residual: f64| Certified { residual, ..good() };
+    let cases: Vec<(Certified, PrivacyError)> = vec![
+        (point(f64::NAN), PrivacyError::NotFinite),
+        (point(f64::INFINITY), PrivacyError::NotFinite),
+        (point(1e300), PrivacyError::BeyondGrid { exponent: mechanism().schedule().grid_exponent(1) }),
+        (residual(f64::NAN), PrivacyError::CertificateMissing),
+        (residual(-1.0), PrivacyError::CertificateMissing),
+        (residual(f64::INFINITY), PrivacyError::CertificateMissing),
+        (residual(2.0 * TOLERANCE), PrivacyError::ResidualTooLarge { tolerance: TOLERANCE }),
+        (
+            Certified { point: vec![0.0; 2], residual: 0.0 },
+            PrivacyError::WrongLength { expected: 3, found: 2 },
+        ),
+    ];
+    for (certified, expected) in cases {
+        let (mut gate, log) = gate_with(MemoryLedger::new(), 0);
+        assert_eq!(release(&mut gate, &log, 1, certified).unwrap_err(), expected);
+        assert_eq!(gate.debits().len(), 1, "the debit stays");
+    }
+    // The value fits, the value with its noise does not.
+    let largest = (1i64 << 53) - 1;
+    let (mut gate, log) = gate_with(MemoryLedger::new(), largest);
+    assert!(matches!(release(&mut gate, &log, 1, point(1.0)).unwrap_err(), PrivacyError::BeyondGrid { .. }));
+    let (mut gate, log) = gate_with(MemoryLedger::new(), i64::MAX);
+    assert!(matches!(release(&mut gate, &log, 1, point(1.0)).unwrap_err(), PrivacyError::BeyondGrid { .. }));
+    let (mut gate, log) = gate_with(MemoryLedger::new(), largest);
+    assert!(release(&mut gate, &log, 1, Certified { point: vec![0.0; 3], residual: TOLERANCE }).is_ok());
+}
+
+#[test]
+fn noise_of_another_round_or_kind_is_refused() {
+    let mechanism = mechanism();
+    let foreign = PrivacyError::ForeignNoise { round: 1 };
+    let mut noise = FakeNoise { log: Log::default(), value: 0 };
+    let other_round = mechanism.draw(2, &mut noise).unwrap();
+    assert_eq!(mechanism.seal(1, &good(), other_round).unwrap_err(), foreign);
+    let other_kind = Drawn::visible(1, vec![0.0; 3]);
+    assert_eq!(other_kind.visible_noise(), Some(&[0.0; 3][..]));
+    assert_eq!(mechanism.seal(1, &good(), other_kind).unwrap_err(), foreign);
+    let plain = Unprotected::new(3).unwrap();
+    let drawn = plain.draw(2, &mut noise).unwrap();
+    assert_eq!(plain.seal(1, &good(), drawn).unwrap_err(), foreign);
+}
+
+#[test]
+fn a_mechanism_does_not_accept_less_than_its_sensitivity_assumes() {
+    let schedule = mechanism().schedule().clone();
+    for (modulus, tolerance, name) in [(0.5, 2.0 * TOLERANCE, "tolerance"), (0.4, TOLERANCE, "modulus")] {
+        let error =
+            GridGaussian::new(schedule.clone(), RequiredCertificate { modulus, tolerance }).unwrap_err();
+        assert!(matches!(error, PrivacyError::CertificateMismatch { name: n, .. } if n == name), "{error}");
+    }
+    assert!(GridGaussian::new(schedule, RequiredCertificate { modulus: f64::NAN, tolerance: 0.0 }).is_err());
+}
+
+#[test]
+fn unprotected_releases_are_recorded_as_such() {
+    let plain = || Box::new(Unprotected::new(FEATURES).unwrap());
+    let noise = || Box::new(FakeNoise { log: Log::default(), value: 0 });
+    let mut gate = Gate::new("r".into(), "s".into(), plain(), noise(), Box::new(MemoryLedger::new()));
+    let released = release(&mut gate, &Log::default(), 1, good()).unwrap();
+    assert_eq!(released.value(), &Payload::Plain(good().point));
+    assert_eq!((gate.report(), gate.debits()[0].event), (None, Event::NonPrivate));
+    let capped = Box::new(MemoryLedger::with_cap(ZcdpRho::new(1e9).unwrap()));
+    let mut gate = Gate::new("r".into(), "s".into(), plain(), noise(), capped);
+    let error = release(&mut gate, &Log::default(), 1, good()).unwrap_err();
+    assert!(matches!(error, PrivacyError::NotPrivate { .. }));
+}
+
+#[test]
+fn what_peers_send_decodes_to_another_type_and_is_checked() {
+    let (mut gate, log) = gate_with(MemoryLedger::new(), 2);
+    let released = release(&mut gate, &log, 1, good()).unwrap();
+    let bytes = serde_json::to_string(&released).unwrap();
+    let peer: PeerRelease = serde_json::from_str(&bytes).unwrap();
+    assert_eq!(peer, PeerRelease::from(&released));
+    assert_eq!((peer.site(), peer.round(), peer.payload()), ("site", 1, released.value()));
+    assert_eq!(Public::from(&peer), Public::from(&released));
+    let decode = |value: &str| {
+        serde_json::from_str::<PeerRelease>(&format!(r#"{{"site":"s","round":1,"value":{value}}}"#))
+    };
+    assert!(decode(r#"{"grid":{"exponent":-20,"values":[9007199254740991]}}"#).is_ok());
+    assert!(decode(r#"{"grid":{"exponent":-20,"values":[9007199254740992]}}"#).is_err());
+    assert!(decode(r#"{"grid":{"exponent":-20,"values":[-9223372036854775808]}}"#).is_err());
+    assert!(decode(r#"{"grid":{"exponent":971,"values":[1]}}"#).is_err());
+    assert!(decode(r#"{"plain":[1e999]}"#).is_err() && decode(r#"{"plain":[1.5]}"#).is_ok());
+}
+
+#[test]
+fn debug_hides_what_was_computed() {
+    let (mut gate, log) = gate_with(MemoryLedger::new(), 0);
+    let released = release(&mut gate, &log, 1, good()).unwrap();
+    assert_eq!(format!("{released:?}"), r#"Release(site "site", round 1, hidden)"#);
+    assert_eq!(format!("{:?}", good()), "Certified(hidden)");
+    assert_eq!(format!("{gate:?}"), r#"Gate(run "run", site "site", next round 2)"#);
+}
+
+#[test]
+fn public_vectors_are_linear() {
+    let (mut gate, log) = gate_with(MemoryLedger::new(), 0);
+    let released = release(&mut gate, &log, 1, good()).unwrap();
+    let mut sum = Public::zeros(FEATURES);
+    sum.add_scaled(2.0, &Public::from(&released));
+    sum.scale(0.5);
+    assert_eq!(sum, Public::from(&released));
+    assert_eq!((sum.len(), sum.is_empty(), released.value().len()), (3, false, 3));
+    assert_eq!(serde_json::to_string(&Public::zeros(2)).unwrap(), "[0.0,0.0]");
+}
