@@ -36,11 +36,16 @@ impl FeatureSpace {
     }
 }
 
+/// Rows of numbers are padded to a multiple of this, so that loops over them have no remainder.
+pub(crate) const LANES: usize = 4;
+
 /// Encoded records of one site. Every row satisfies `‖a‖₂ ≤ norm_bound`; [`Dataset::push`] enforces it.
 #[derive(Clone, PartialEq)]
 pub struct Dataset {
     n_features: usize,
     n_numeric: usize,
+    /// Stored values of a row of numbers: `n_numeric` and zeros up to the next multiple of [`LANES`], at least one.
+    stride: usize,
     n_hot: usize,
     norm_bound: f64,
     numeric: Vec<f64>,
@@ -69,6 +74,15 @@ pub struct Row<'a> {
     pub label: f64,
 }
 
+/// Consecutive encoded records, column by column of storage.
+pub(crate) struct Columns<'a> {
+    /// Rows of [`Dataset::stride`] values.
+    pub numeric: &'a [f64],
+    pub hot: &'a [u32],
+    pub scale: &'a [f64],
+    pub labels: &'a [f64],
+}
+
 impl Dataset {
     /// An empty set of records of `n_numeric` dense values and `n_hot` one-hot indices in `n_features` columns.
     pub fn new(n_features: usize, n_numeric: usize, n_hot: usize, norm_bound: f64) -> Self {
@@ -77,6 +91,7 @@ impl Dataset {
         Dataset {
             n_features,
             n_numeric,
+            stride: n_numeric.max(1).next_multiple_of(LANES),
             n_hot,
             norm_bound,
             numeric: vec![],
@@ -96,6 +111,7 @@ impl Dataset {
     /// The scale is rounded so that the bound holds of the floating-point values that are later used.
     pub fn push(&mut self, numeric: &[f64], hot: &[u32], label: f64) {
         assert_eq!((numeric.len(), hot.len()), (self.n_numeric, self.n_hot), "a row has the set's shape");
+        assert!(hot.windows(2).all(|w| w[0] < w[1]), "hot columns ascend, so that none counts twice");
         assert!(
             hot.iter().all(|&j| (j as usize) >= self.n_numeric && (j as usize) < self.n_features),
             "hot columns exist"
@@ -106,6 +122,7 @@ impl Dataset {
         let slack = 1.0 - (numeric.len() + hot.len() + 4) as f64 * f64::EPSILON;
         let scale = if norm > self.norm_bound * slack { self.norm_bound / norm * slack } else { 1.0 };
         self.numeric.extend_from_slice(numeric);
+        self.numeric.resize((self.labels.len() + 1) * self.stride, 0.0);
         self.hot.extend_from_slice(hot);
         self.scale.push(scale);
         self.labels.push(label);
@@ -131,6 +148,11 @@ impl Dataset {
         self.n_numeric
     }
 
+    /// Stored values of a row of numbers, zeros at the end included.
+    pub(crate) fn stride(&self) -> usize {
+        self.stride
+    }
+
     /// Number of one-hot indices a record has.
     pub fn n_hot(&self) -> usize {
         self.n_hot
@@ -149,7 +171,7 @@ impl Dataset {
     /// Record `r`.
     pub fn row(&self, r: usize) -> Row<'_> {
         Row {
-            numeric: &self.numeric[r * self.n_numeric..(r + 1) * self.n_numeric],
+            numeric: &self.numeric[r * self.stride..][..self.n_numeric],
             hot: &self.hot[r * self.n_hot..(r + 1) * self.n_hot],
             scale: self.scale[r],
             label: self.labels[r],
@@ -159,6 +181,16 @@ impl Dataset {
     /// All records in order.
     pub fn rows(&self) -> impl ExactSizeIterator<Item = Row<'_>> {
         (0..self.n_records()).map(|r| self.row(r))
+    }
+
+    /// The columns of records `range`, for loops over many records.
+    pub(crate) fn columns(&self, range: Range<usize>) -> Columns<'_> {
+        Columns {
+            numeric: &self.numeric[range.start * self.stride..range.end * self.stride],
+            hot: &self.hot[range.start * self.n_hot..range.end * self.n_hot],
+            scale: &self.scale[range.clone()],
+            labels: &self.labels[range],
+        }
     }
 
     /// Bytes that the encoded records take.

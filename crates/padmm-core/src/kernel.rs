@@ -1,0 +1,337 @@
+//! Products with the encoded records: margins, gradients, Hessians. These loops are where the time goes.
+//!
+//! Records are visited in blocks of [`BLOCK`], and each block's sums are formed before they join the total, so
+//! the rounding error of a sum over `n` records grows like `BLOCK + n/BLOCK` in place of `n`. Blocks are cut by
+//! record count alone, never by thread count, so results are the same bits however many threads there are.
+//!
+//! Every loop is compiled for the widest vector registers that the machine turns out to have ([`wide`]), and for common
+//! numbers of categorical columns ([`unrolled`]).
+
+use std::ops::Range;
+
+use crate::data::{Columns, Dataset, LANES};
+use crate::loss::LossShape;
+
+/// Records whose sums are formed together.
+pub(crate) const BLOCK: usize = 512;
+
+/// Runs a loop with the machine's widest vector registers. Results are the same bits as without: nothing is fused or
+/// reordered.
+#[inline(always)]
+fn wide<R>(body: impl FnOnce() -> R) -> R {
+    pulp::Arch::new().dispatch(body)
+}
+
+/// How many hot columns a row has: a constant for small numbers, so that the loop over them is unrolled.
+trait HotRows: Copy {
+    /// The rows of a block.
+    fn of<'a>(self, columns: &Columns<'a>) -> impl Iterator<Item = impl AsRef<[u32]> + 'a>;
+}
+
+#[derive(Clone, Copy)]
+struct Known<const H: usize>;
+
+impl<const H: usize> HotRows for Known<H> {
+    #[inline(always)]
+    fn of<'a>(self, columns: &Columns<'a>) -> impl Iterator<Item = impl AsRef<[u32]> + 'a> {
+        columns.hot.as_chunks::<H>().0.iter()
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Counted(usize);
+
+impl HotRows for Counted {
+    #[inline(always)]
+    fn of<'a>(self, columns: &Columns<'a>) -> impl Iterator<Item = impl AsRef<[u32]> + 'a> {
+        let (hot, n) = (columns.hot, self.0);
+        (0..columns.labels.len()).map(move |r| &hot[r * n..][..n])
+    }
+}
+
+/// Calls `$body` with `$hot` the fitting [`HotRows`], in the machine's widest registers.
+macro_rules! unrolled {
+    ($n_hot:expr, $hot:ident => $body:expr) => {
+        unrolled!(@ $n_hot, $hot, $body, 1 2 3 4 5 6 7 8 9 10 11 12)
+    };
+    (@ $n_hot:expr, $hot:ident, $body:expr, $($n:literal)*) => {
+        match $n_hot {
+            $($n => { let $hot = Known::<$n>; wide(#[inline(always)] || $body) })*
+            n => { let $hot = Counted(n); wide(#[inline(always)] || $body) }
+        }
+    };
+}
+
+/// The rows of numbers of a block, padded.
+#[inline(always)]
+fn numbers<'a>(columns: &Columns<'a>, shape: Shape) -> impl Iterator<Item = &'a [[f64; LANES]]> + use<'a> {
+    columns.numeric.as_chunks::<LANES>().0.chunks_exact(shape.chunks)
+}
+
+/// Shape of a row: how many chunks of numbers and how many hot columns it has.
+#[derive(Clone, Copy)]
+struct Shape {
+    chunks: usize,
+    n_hot: usize,
+}
+
+impl Shape {
+    fn of(data: &Dataset) -> Self {
+        Shape { chunks: data.stride() / LANES, n_hot: data.n_hot() }
+    }
+
+    fn stride(&self) -> usize {
+        self.chunks * LANES
+    }
+}
+
+/// The leading entries of `x`, with zeros up to the stride.
+fn padded(x: &[f64], data: &Dataset) -> Vec<f64> {
+    let mut dense = x[..data.n_numeric()].to_vec();
+    dense.resize(data.stride(), 0.0);
+    dense
+}
+
+/// `aᵀx` of every record of a block; `dense` is the padded head of `x`.
+#[inline(always)]
+fn margins(
+    hot_rows: impl HotRows,
+    shape: Shape,
+    columns: &Columns<'_>,
+    dense: &[f64],
+    x: &[f64],
+    out: &mut [f64],
+) {
+    let dense = dense.as_chunks::<LANES>().0;
+    let rows = numbers(columns, shape).zip(hot_rows.of(columns));
+    for ((t, &scale), (numbers, hot)) in out.iter_mut().zip(columns.scale).zip(rows) {
+        // Two chunks, as many numbers as tables mostly have, without a loop.
+        let lanes: [f64; LANES] = match (numbers, dense) {
+            ([a, b], [u, v]) => std::array::from_fn(|l| a[l] * u[l] + b[l] * v[l]),
+            _ => numbers
+                .iter()
+                .zip(dense)
+                .fold([0.0; LANES], |sum, (v, w)| std::array::from_fn(|l| sum[l] + v[l] * w[l])),
+        };
+        let mut sums = [(lanes[0] + lanes[2]) + (lanes[1] + lanes[3]), 0.0];
+        for (k, &j) in hot.as_ref().iter().enumerate() {
+            sums[k & 1] += x[j as usize];
+        }
+        *t = (sums[0] + sums[1]) * scale;
+    }
+}
+
+/// `Σ_r v_r a_r`, added to `dense` (padded) and `out`; `v` already contains the row's scale.
+#[inline(always)]
+fn scatter(
+    hot_rows: impl HotRows,
+    shape: Shape,
+    columns: &Columns<'_>,
+    v: &[f64],
+    dense: &mut [f64],
+    out: &mut [f64],
+) {
+    let dense = dense.as_chunks_mut::<LANES>().0;
+    let rows = numbers(columns, shape).zip(hot_rows.of(columns));
+    for (&s, (numbers, hot)) in v.iter().zip(rows) {
+        match (&mut *dense, numbers) {
+            ([o, q], [a, b]) => {
+                for l in 0..LANES {
+                    o[l] += s * a[l];
+                    q[l] += s * b[l];
+                }
+            }
+            (dense, numbers) => {
+                for (o, a) in dense.iter_mut().zip(numbers) {
+                    for l in 0..LANES {
+                        o[l] += s * a[l];
+                    }
+                }
+            }
+        }
+        for &j in hot.as_ref() {
+            out[j as usize] += s;
+        }
+    }
+}
+
+/// The blocks of a range of records.
+#[inline(always)]
+fn blocks(range: Range<usize>) -> impl Iterator<Item = Range<usize>> {
+    let end = range.end;
+    range.step_by(BLOCK).map(move |start| start..(start + BLOCK).min(end))
+}
+
+/// Writes `aᵀx` of records `range` into `out`.
+pub(crate) fn margins_into(data: &Dataset, range: Range<usize>, x: &[f64], out: &mut [f64]) {
+    let columns = data.columns(range);
+    let (shape, dense) = (Shape::of(data), padded(x, data));
+    unrolled!(shape.n_hot, hot_rows => margins(hot_rows, shape, &columns, &dense, x, out))
+}
+
+/// `Σ_r ℓ(z_r, t_r)` over given margins, in blocks.
+pub(crate) fn sum_of_losses<S: LossShape>(shape: &S, labels: &[f64], margins: &[f64]) -> f64 {
+    wide(
+        #[inline(always)]
+        || {
+            let mut total = 0.0;
+            let mut values = [0.0; BLOCK];
+            for (labels, margins) in labels.chunks(BLOCK).zip(margins.chunks(BLOCK)) {
+                for ((v, &z), &t) in values.iter_mut().zip(labels).zip(margins) {
+                    *v = shape.value(z, t);
+                }
+                total += values[..labels.len()].iter().sum::<f64>();
+            }
+            total
+        },
+    )
+}
+
+/// `Σ_r ℓ(z_r, a_rᵀx)`.
+pub(crate) fn loss<S: LossShape>(shape: &S, data: &Dataset, range: Range<usize>, x: &[f64]) -> f64 {
+    let mut total = 0.0;
+    let mut buffer = [0.0; BLOCK];
+    for block in blocks(range) {
+        let t = &mut buffer[..block.len()];
+        margins_into(data, block.clone(), x, t);
+        total += sum_of_losses(shape, &data.labels()[block], t);
+    }
+    total
+}
+
+/// `Σ_r ℓ'(z_r, a_rᵀx) a_r` into `gradient`. `scratch` is one block's gradient.
+pub(crate) fn gradient<S: LossShape>(
+    loss: &S,
+    data: &Dataset,
+    range: Range<usize>,
+    x: &[f64],
+    gradient: &mut [f64],
+    scratch: &mut [f64],
+) {
+    let (shape, dense) = (Shape::of(data), padded(x, data));
+    gradient.fill(0.0);
+    unrolled!(shape.n_hot, hot_rows => {
+        let mut buffer = [0.0; BLOCK];
+        let mut dense_sum = vec![0.0; shape.stride()];
+        for block in blocks(range) {
+            let columns = data.columns(block.clone());
+            let t = &mut buffer[..block.len()];
+            margins(hot_rows, shape, &columns, &dense, x, t);
+            for ((t, &z), &s) in t.iter_mut().zip(columns.labels).zip(columns.scale) {
+                *t = loss.slope(z, *t) * s;
+            }
+            scratch.fill(0.0);
+            dense_sum.fill(0.0);
+            scatter(hot_rows, shape, &columns, t, &mut dense_sum, scratch);
+            gradient.iter_mut().zip(scratch.iter()).for_each(|(g, s)| *g += s);
+            gradient.iter_mut().zip(&dense_sum[..data.n_numeric()]).for_each(|(g, s)| *g += s);
+        }
+    })
+}
+
+/// `Σ_r ℓ''(z_r, a_rᵀx) a_r a_rᵀ` into the upper triangle (row ≤ column) of the row-major `p × p` matrix `out`.
+///
+/// Hot columns of a record ascend, so every pair lands above the diagonal; the numeric rows are short and dense.
+pub(crate) fn gram<S: LossShape>(loss: &S, data: &Dataset, range: Range<usize>, x: &[f64], out: &mut [f64]) {
+    let (shape, dense, p, n_numeric) =
+        (Shape::of(data), padded(x, data), data.n_features(), data.n_numeric());
+    out.fill(0.0);
+    // Numbers × numbers, and numbers × hot: one short padded row for each column, copied to its place at the end.
+    let chunks = shape.chunks;
+    let mut among = vec![[0.0; LANES]; shape.stride() * chunks];
+    let mut mixed = vec![[0.0; LANES]; p * chunks];
+    unrolled!(shape.n_hot, hot_rows => {
+        let mut buffer = [0.0; BLOCK];
+        let mut weighted = vec![[0.0; LANES]; chunks];
+        for block in blocks(range) {
+            let columns = data.columns(block.clone());
+            let t = &mut buffer[..block.len()];
+            margins(hot_rows, shape, &columns, &dense, x, t);
+            for ((t, &z), &s) in t.iter_mut().zip(columns.labels).zip(columns.scale) {
+                *t = loss.curvature(z, *t) * s * s;
+            }
+            let rows = numbers(&columns, shape).zip(hot_rows.of(&columns));
+            for (&d, (numbers, hot)) in t.iter().zip(rows) {
+                if d == 0.0 {
+                    continue;
+                }
+                for (w, v) in weighted.iter_mut().zip(numbers) {
+                    *w = v.map(|v| d * v);
+                }
+                for (row, &v) in among.chunks_exact_mut(chunks).zip(numbers.as_flattened()) {
+                    for (o, w) in row.iter_mut().zip(&weighted) {
+                        for l in 0..LANES {
+                            o[l] += v * w[l];
+                        }
+                    }
+                }
+                let hot = hot.as_ref();
+                for (k, &i) in hot.iter().enumerate() {
+                    let row = &mut out[i as usize * p..][..p];
+                    hot[k..].iter().for_each(|&j| row[j as usize] += d);
+                    for (o, w) in mixed[i as usize * chunks..][..chunks].iter_mut().zip(&weighted) {
+                        for l in 0..LANES {
+                            o[l] += w[l];
+                        }
+                    }
+                }
+            }
+        }
+    });
+    let (among, mixed) = (among.as_flattened(), mixed.as_flattened());
+    for i in 0..n_numeric {
+        out[i * p + i..i * p + n_numeric]
+            .copy_from_slice(&among[i * shape.stride() + i..i * shape.stride() + n_numeric]);
+        for j in n_numeric..p {
+            out[i * p + j] = mixed[j * shape.stride() + i];
+        }
+    }
+}
+
+/// `Σ_r d_r (a_rᵀv) a_r` into `out`, with `curvatures` `d_r`: a Hessian–vector product without the Hessian.
+pub(crate) fn hessian_vector(
+    data: &Dataset,
+    range: Range<usize>,
+    curvatures: &[f64],
+    v: &[f64],
+    out: &mut [f64],
+) {
+    let (shape, dense) = (Shape::of(data), padded(v, data));
+    out.fill(0.0);
+    let first = range.start;
+    unrolled!(shape.n_hot, hot_rows => {
+        let mut buffer = [0.0; BLOCK];
+        let mut dense_sum = vec![0.0; shape.stride()];
+        for block in blocks(range) {
+            let columns = data.columns(block.clone());
+            let t = &mut buffer[..block.len()];
+            margins(hot_rows, shape, &columns, &dense, v, t);
+            let d = &curvatures[block.start - first..block.end - first];
+            for ((t, &d), &s) in t.iter_mut().zip(d).zip(columns.scale) {
+                *t *= d * s;
+            }
+            scatter(hot_rows, shape, &columns, t, &mut dense_sum, out);
+        }
+        out.iter_mut().zip(&dense_sum[..data.n_numeric()]).for_each(|(o, s)| *o += s);
+    })
+}
+
+/// `d_r = ℓ''(z_r, a_rᵀx)` of every record into `curvatures`, and `Σ_r d_r a_r∘a_r` into `diagonal`.
+pub(crate) fn curvatures<S: LossShape>(
+    loss: &S,
+    data: &Dataset,
+    range: Range<usize>,
+    x: &[f64],
+    curvatures: &mut [f64],
+    diagonal: &mut [f64],
+) {
+    margins_into(data, range.clone(), x, curvatures);
+    diagonal.fill(0.0);
+    for (r, d) in range.zip(curvatures) {
+        let row = data.row(r);
+        *d = loss.curvature(row.label, *d);
+        let weight = *d * row.scale * row.scale;
+        diagonal.iter_mut().zip(row.numeric).for_each(|(o, v)| *o += weight * v * v);
+        row.hot.iter().for_each(|&j| diagonal[j as usize] += weight);
+    }
+}

@@ -1,0 +1,255 @@
+//! A trained model as it is kept and handed on: schema, coefficients by name, privacy statement.
+//!
+//! A model carries the whole schema, because coefficients mean nothing without the bounds and categories that the
+//! records were encoded with. All of it is public: coefficients come from releases that were paid for.
+
+use crate::data::Dataset;
+use crate::loss::Loss;
+use crate::schema::Schema;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// The format's name and version, the first field of the file.
+pub const FORMAT: &str = "padmm-model/1";
+
+/// Why a text is not a model.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ModelError {
+    /// Not JSON, or cut short, or a field is wrong.
+    #[error("not a complete padmm model: {0}; if the file was cut short, copy it again or repeat the run")]
+    Json(#[from] serde_json::Error),
+    /// Another format or version.
+    #[error(
+        "the model's format is \"{found}\" and this program reads \"{FORMAT}\"; use the version that wrote it"
+    )]
+    Format {
+        /// What the file says.
+        found: String,
+    },
+    /// Coefficients that do not belong to the schema's columns.
+    #[error(
+        "coefficient {index} should be that of `{expected}` by the model's own schema; the file has been altered"
+    )]
+    Name {
+        /// Position in the list, from 1.
+        index: usize,
+        /// The encoded column at this place.
+        expected: String,
+    },
+    /// More or fewer coefficients than encoded columns.
+    #[error(
+        "the model has {found} coefficients and its schema gives {expected} columns; the file has been altered"
+    )]
+    Length {
+        /// Columns of the schema's feature space.
+        expected: usize,
+        /// Coefficients in the file.
+        found: usize,
+    },
+    /// A coefficient that is infinite or not a number.
+    #[error("the coefficient of `{name}` is not finite")]
+    NotFinite {
+        /// The encoded column.
+        name: String,
+    },
+    /// A loss that no run has: its width is not positive, or it is for the other kind of label.
+    #[error("the model's loss, {loss}, does not fit {with}; the file has been altered")]
+    Loss {
+        /// The loss.
+        loss: String,
+        /// What it does not fit.
+        with: &'static str,
+    },
+}
+
+/// One coefficient.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Coefficient {
+    /// Name of the encoded column.
+    pub name: String,
+    /// Its weight.
+    pub value: f64,
+}
+
+/// Where a model comes from.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Provenance {
+    /// Version of the program.
+    pub version: String,
+    /// Algorithm that trained it.
+    pub algorithm: String,
+    /// Which output of the run it is: `smoothed` or `last`.
+    pub output: String,
+}
+
+/// A model that is known to fit its schema.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "ModelFile", into = "ModelFile")]
+pub struct Model {
+    schema: Schema,
+    loss: Loss,
+    coefficients: Vec<Coefficient>,
+    values: Vec<f64>,
+    privacy: Option<serde_json::Value>,
+    provenance: Provenance,
+}
+
+/// The file's fields.
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ModelFile {
+    format: String,
+    schema: Schema,
+    loss: Loss,
+    coefficients: Vec<Coefficient>,
+    privacy: Option<serde_json::Value>,
+    provenance: Provenance,
+}
+
+impl TryFrom<ModelFile> for Model {
+    type Error = ModelError;
+
+    fn try_from(file: ModelFile) -> Result<Self, ModelError> {
+        if file.format != FORMAT {
+            return Err(ModelError::Format { found: file.format.chars().take(40).collect() });
+        }
+        check_loss(file.loss, &file.schema)?;
+        let names = file.schema.feature_space().names;
+        if names.len() != file.coefficients.len() {
+            return Err(ModelError::Length { expected: names.len(), found: file.coefficients.len() });
+        }
+        for (index, (expected, coefficient)) in names.into_iter().zip(&file.coefficients).enumerate() {
+            if expected != coefficient.name {
+                return Err(ModelError::Name { index: index + 1, expected });
+            }
+            if !coefficient.value.is_finite() {
+                return Err(ModelError::NotFinite { name: expected });
+            }
+        }
+        Ok(Model {
+            schema: file.schema,
+            loss: file.loss,
+            values: file.coefficients.iter().map(|c| c.value).collect(),
+            coefficients: file.coefficients,
+            privacy: file.privacy,
+            provenance: file.provenance,
+        })
+    }
+}
+
+/// A run checks its loss before it starts; a file may say anything.
+fn check_loss(loss: Loss, schema: &Schema) -> Result<(), ModelError> {
+    let wrong = |with| Err(ModelError::Loss { loss: loss.to_string(), with });
+    match loss {
+        Loss::Huber { width } | Loss::HuberizedHinge { width } if !(width > 0.0 && width.is_finite()) => {
+            wrong("its definition, which needs a positive width")
+        }
+        _ if loss.is_classification() != schema.label().is_binary() => {
+            wrong("the kind of its schema's label")
+        }
+        _ => Ok(()),
+    }
+}
+
+impl From<Model> for ModelFile {
+    fn from(model: Model) -> Self {
+        ModelFile {
+            format: FORMAT.to_owned(),
+            schema: model.schema,
+            loss: model.loss,
+            coefficients: model.coefficients,
+            privacy: model.privacy,
+            provenance: model.provenance,
+        }
+    }
+}
+
+impl Model {
+    /// A model with these coefficients, in the order of the schema's feature space.
+    ///
+    /// `privacy` is the run's statement about what was spent, whatever its shape; `None` says that the model was
+    /// trained without privacy.
+    pub fn new(
+        schema: Schema,
+        loss: Loss,
+        values: &[f64],
+        privacy: Option<serde_json::Value>,
+        provenance: Provenance,
+    ) -> Result<Self, ModelError> {
+        let names = schema.feature_space().names;
+        if names.len() != values.len() {
+            return Err(ModelError::Length { expected: names.len(), found: values.len() });
+        }
+        let coefficient = |(name, &value)| Coefficient { name, value };
+        let coefficients = names.into_iter().zip(values).map(coefficient).collect();
+        ModelFile { format: FORMAT.to_owned(), schema, loss, coefficients, privacy, provenance }.try_into()
+    }
+
+    /// Reads a model from the text of a `model.json`.
+    pub fn from_json(text: &str) -> Result<Self, ModelError> {
+        // Two steps, so that a wrong format is said as such and not as a JSON error.
+        let file: ModelFile = serde_json::from_str(text)?;
+        file.try_into()
+    }
+
+    /// The text of a `model.json`, indented for people who read it.
+    pub fn to_json(&self) -> String {
+        let file = ModelFile::from(self.clone());
+        serde_json::to_string_pretty(&file).expect("a checked model has finite numbers and text keys")
+    }
+
+    /// What the records must look like.
+    pub fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    /// The loss that was minimised.
+    pub fn loss(&self) -> Loss {
+        self.loss
+    }
+
+    /// Coefficients by name, in the order of the feature space.
+    pub fn coefficients(&self) -> &[Coefficient] {
+        &self.coefficients
+    }
+
+    /// Coefficients as plain numbers, in the order of the feature space.
+    pub fn values(&self) -> &[f64] {
+        &self.values
+    }
+
+    /// The privacy statement of the run; `None` if it was not private.
+    pub fn privacy(&self) -> Option<&serde_json::Value> {
+        self.privacy.as_ref()
+    }
+
+    /// Where the model comes from.
+    pub fn provenance(&self) -> &Provenance {
+        &self.provenance
+    }
+
+    /// The margin `aᵀx` of each record.
+    pub fn margins(&self, records: &Dataset) -> Vec<f64> {
+        assert_eq!(records.n_features(), self.values.len(), "records are encoded with the model's schema");
+        let margin = |row: crate::data::Row<'_>| {
+            let dense: f64 = row.numeric.iter().zip(&self.values).map(|(a, x)| a * x).sum();
+            row.scale * (dense + row.hot.iter().map(|&j| self.values[j as usize]).sum::<f64>())
+        };
+        records.rows().map(margin).collect()
+    }
+
+    /// The probability of the positive class at a margin; only the logistic loss gives one.
+    pub fn probability(&self, margin: f64) -> Option<f64> {
+        (self.loss == Loss::Logistic).then(|| 1.0 / (1.0 + (-margin).exp()))
+    }
+
+    /// A prediction of a numeric label in the label's own unit; `None` for classification.
+    pub fn predicted_number(&self, margin: f64) -> Option<f64> {
+        match self.schema.label() {
+            crate::schema::Label::Numeric { lower, upper, .. } => Some(lower + margin * (upper - lower)),
+            crate::schema::Label::Binary { .. } => None,
+        }
+    }
+}

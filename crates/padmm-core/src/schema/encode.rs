@@ -1,0 +1,398 @@
+//! From cells to encoded records, one record at a time — MATH §3, "what is enforced".
+//!
+//! Each rule looks at a single record and at public constants, so replacing one record of the file replaces at
+//! most one encoded record.
+
+use super::{Column, ColumnKind, Label, MissingRule, RangeRule, Schema, SchemaError, UnknownRule, canonical};
+use crate::data::{Dataset, FeatureSpace};
+use std::collections::BTreeSet;
+
+/// What the records are wanted for, which decides the columns that the file must have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// Learning: every column that the schema mentions.
+    Train,
+    /// Scoring a model: the features and the label; site and ignored columns may be absent and are not read.
+    Evaluate,
+    /// Applying a model: only the features. A label column may be present and is not read; labels are 0.
+    Predict,
+}
+
+/// Which site each record belongs to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sites {
+    /// Names of the sites. A site of which every record was dropped is still named here.
+    pub names: Vec<String>,
+    /// Index into `names` for each encoded record.
+    pub of_record: Vec<u32>,
+}
+
+/// Encoded records with what is known about each.
+#[derive(Clone, PartialEq)]
+pub struct Encoded {
+    /// The records.
+    pub records: Dataset,
+    /// Names of the encoded columns.
+    pub features: FeatureSpace,
+    /// Sites, if the schema has a site column and the purpose was training.
+    pub sites: Option<Sites>,
+    /// For sets that were published in two parts: whether a record came from the published test file.
+    pub official_test: Option<Vec<bool>>,
+    /// Row of each record in its file; the header is row 1.
+    pub row_numbers: Vec<u64>,
+    /// Records in the file.
+    pub n_read: usize,
+    /// Records that the missing-value rule left out. Computed from records: for the site's own eyes only.
+    pub n_dropped: usize,
+    /// How many kept values of each numeric column were clipped. For the site's own eyes only.
+    pub n_clipped: Vec<(String, usize)>,
+    label_column: String,
+    label_is_binary: bool,
+}
+
+/// Counts only: a debug print must not show a record.
+impl std::fmt::Debug for Encoded {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Encoded({:?}, {} read, {} dropped)", self.records, self.n_read, self.n_dropped)
+    }
+}
+
+impl Encoded {
+    /// Whether labels are −1 and +1.
+    pub fn label_is_binary(&self) -> bool {
+        self.label_is_binary
+    }
+
+    /// Refuses data from which nothing can be learned: no records, or a two-class label with one class.
+    pub fn check_trainable(&self) -> Result<(), SchemaError> {
+        let labels = self.records.labels();
+        if labels.is_empty() {
+            return Err(SchemaError::NoRecords { n_read: self.n_read, n_dropped: self.n_dropped });
+        }
+        if self.label_is_binary && labels.iter().all(|&z| z == labels[0]) {
+            let (column, n_records) = (self.label_column.clone(), labels.len());
+            return Err(SchemaError::OneClass { column, n_records });
+        }
+        Ok(())
+    }
+}
+
+/// What one column of the file is for.
+enum Role {
+    Label,
+    Site,
+    Numeric { column: usize, slot: usize },
+    Categorical { column: usize, slot: usize },
+    Unread,
+}
+
+/// Encodes the records of one file, in file order.
+pub struct Encoder<'s> {
+    schema: &'s Schema,
+    roles: Vec<Role>,
+    /// For each column of the schema: its texts in comparable form, sorted, with what each stands for.
+    codes: Vec<Vec<(&'s str, u32)>>,
+    classes: Vec<(&'s str, f64)>,
+    records: Dataset,
+    sites: Option<Sites>,
+    row_numbers: Vec<u64>,
+    n_read: usize,
+    n_dropped: usize,
+    n_clipped: Vec<usize>,
+    numeric: Vec<f64>,
+    hot: Vec<u32>,
+    clipped: Vec<usize>,
+}
+
+impl Schema {
+    /// An encoder for a file with this header, wanted for training.
+    pub fn encoder(&self, header: &[String]) -> Result<Encoder<'_>, SchemaError> {
+        self.encoder_for(Purpose::Train, header)
+    }
+
+    /// An encoder for a file with this header.
+    pub fn encoder_for(&self, purpose: Purpose, header: &[String]) -> Result<Encoder<'_>, SchemaError> {
+        let roles = self.roles(purpose, header)?;
+        let features = self.feature_space();
+        let mut codes = Vec::with_capacity(self.columns.len());
+        let mut next = self.n_numeric() as u32;
+        for column in &self.columns {
+            let mut column_codes = Vec::new();
+            if let ColumnKind::Categorical { values, .. } = &column.kind {
+                column_codes.extend(values.iter().zip(next..).map(|(value, code)| (canonical(value), code)));
+                next += values.len() as u32 + u32::from(self.on_unknown_category == UnknownRule::Other);
+                column_codes.sort_unstable();
+            }
+            codes.push(column_codes);
+        }
+        let mut classes = Vec::new();
+        if let Label::Binary { positive, negative, .. } = &self.label {
+            classes.extend(positive.iter().map(|text| (canonical(text), 1.0)));
+            classes.extend(negative.iter().map(|text| (canonical(text), -1.0)));
+        }
+        let names = |site: &super::Site| site.values.clone().unwrap_or_default();
+        let sites = self.site.as_ref().filter(|_| purpose == Purpose::Train);
+        let mut hot = vec![0; self.n_hot()];
+        if let Some(column) = features.intercept {
+            hot[self.n_hot() - 1] = column as u32;
+        }
+        Ok(Encoder {
+            schema: self,
+            roles,
+            codes,
+            classes,
+            records: Dataset::new(features.n_features(), self.n_numeric(), self.n_hot(), self.norm_bound),
+            sites: sites.map(|site| Sites { names: names(site), of_record: vec![] }),
+            row_numbers: vec![],
+            n_read: 0,
+            n_dropped: 0,
+            n_clipped: vec![0; self.columns.len()],
+            numeric: vec![0.0; self.n_numeric()],
+            hot,
+            clipped: vec![],
+        })
+    }
+
+    /// Gives every column of the file its role, or says which columns are absent or unknown.
+    fn roles(&self, purpose: Purpose, header: &[String]) -> Result<Vec<Role>, SchemaError> {
+        let (mut numeric, mut hot) = (0, 0);
+        let mut known: Vec<(&str, Role)> = Vec::with_capacity(self.columns.len() + 2);
+        let label = if purpose == Purpose::Predict { Role::Unread } else { Role::Label };
+        known.push((self.label.column(), label));
+        if let Some(site) = &self.site {
+            known.push((&site.column, if purpose == Purpose::Train { Role::Site } else { Role::Unread }));
+        }
+        for (column, Column { name, kind, .. }) in self.columns.iter().enumerate() {
+            let role = match kind {
+                ColumnKind::Numeric { .. } => Role::Numeric { column, slot: numeric },
+                ColumnKind::Categorical { .. } => Role::Categorical { column, slot: hot },
+                ColumnKind::Ignored => Role::Unread,
+            };
+            numeric += usize::from(matches!(role, Role::Numeric { .. }));
+            hot += usize::from(matches!(role, Role::Categorical { .. }));
+            known.push((name, role));
+        }
+        // A file without a header has a record here, and the errors below would repeat its cells.
+        let is_known = |name: &String| known.iter().any(|(known, _)| *known == name.trim());
+        if !header.iter().any(is_known) || !looks_like_header(header) {
+            return Err(SchemaError::NoHeader);
+        }
+        let mut seen = BTreeSet::new();
+        if let Some(twice) = header.iter().find(|name| !seen.insert(name.trim())) {
+            return Err(SchemaError::DuplicateHeader { column: twice.trim().to_owned() });
+        }
+        let mut unexpected = Vec::new();
+        let mut roles = Vec::with_capacity(header.len());
+        for name in header.iter().map(|name| name.trim()) {
+            match known.iter().position(|(known, _)| *known == name) {
+                Some(found) => roles.push(known.swap_remove(found).1),
+                None => unexpected.push(name.to_owned()),
+            }
+        }
+        known.retain(|(_, role)| purpose == Purpose::Train || !matches!(role, Role::Unread));
+        if !known.is_empty() || !unexpected.is_empty() {
+            let mut missing: Vec<String> = known.into_iter().map(|(name, _)| name.to_owned()).collect();
+            missing.sort_unstable();
+            return Err(SchemaError::Header { missing, unexpected });
+        }
+        Ok(roles)
+    }
+}
+
+/// Why a cell gives no value.
+enum CellProblem {
+    Missing,
+    Error(SchemaError),
+}
+
+impl Encoder<'_> {
+    /// Adds one record; `None` is a cell that the file format itself marks as missing. Tells whether the record
+    /// was kept: a missing cell in a column that is read drops it before anything else is said about it.
+    ///
+    /// After an error the encoder is as it was before the record, so a check can go on to the next one.
+    pub fn push_record<'c>(
+        &mut self,
+        row: u64,
+        cells: impl IntoIterator<Item = Option<&'c str>>,
+    ) -> Result<bool, SchemaError> {
+        let mut first_error = None;
+        let mut dropped = false;
+        let (mut label, mut site) = (0.0, None);
+        let mut n_cells = 0;
+        self.clipped.clear();
+        for cell in cells {
+            n_cells += 1;
+            let Some(role) = self.roles.get(n_cells - 1) else { continue };
+            let cell = cell.map(canonical);
+            let result = match *role {
+                Role::Unread => Ok(()),
+                Role::Label => self.label(row, cell).map(|value| label = value),
+                Role::Site => self.site(row, cell).map(|index| site = Some(index)),
+                Role::Numeric { column, slot } => {
+                    self.number(row, column, cell).map(|v| self.numeric[slot] = v)
+                }
+                Role::Categorical { column, slot } => {
+                    self.code(row, column, cell).map(|v| self.hot[slot] = v)
+                }
+            };
+            match result {
+                Ok(()) => {}
+                Err(CellProblem::Missing) => dropped = true,
+                Err(CellProblem::Error(error)) => first_error = first_error.or(Some(error)),
+            }
+        }
+        if n_cells != self.roles.len() {
+            return Err(SchemaError::Ragged { row, expected: self.roles.len(), found: n_cells });
+        }
+        if let Some(error) = first_error.filter(|_| !dropped) {
+            return Err(error);
+        }
+        self.n_read += 1;
+        if dropped {
+            self.n_dropped += 1;
+            return Ok(false);
+        }
+        self.records.push(&self.numeric, &self.hot, label);
+        self.row_numbers.push(row);
+        if let (Some(sites), Some(index)) = (&mut self.sites, site) {
+            sites.of_record.push(index);
+        }
+        for &column in &self.clipped {
+            self.n_clipped[column] += 1;
+        }
+        Ok(true)
+    }
+
+    /// All records that were pushed and kept.
+    pub fn finish(self) -> Encoded {
+        let numeric = |(column, n): (&Column, usize)| {
+            matches!(column.kind, ColumnKind::Numeric { .. }).then(|| (column.name.clone(), n))
+        };
+        Encoded {
+            records: self.records,
+            features: self.schema.feature_space(),
+            sites: self.sites,
+            official_test: None,
+            row_numbers: self.row_numbers,
+            n_read: self.n_read,
+            n_dropped: self.n_dropped,
+            n_clipped: self.schema.columns.iter().zip(self.n_clipped).filter_map(numeric).collect(),
+            label_column: self.schema.label.column().to_owned(),
+            label_is_binary: self.schema.label.is_binary(),
+        }
+    }
+
+    fn is_missing(&self, cell: &str) -> bool {
+        self.schema.missing_values.iter().any(|missing| missing == cell)
+    }
+
+    /// A label cannot be filled, so a missing one drops the record under either rule.
+    fn label(&self, row: u64, cell: Option<&str>) -> Result<f64, CellProblem> {
+        let Some(cell) = cell.filter(|cell| !self.is_missing(cell)) else { return Err(CellProblem::Missing) };
+        let column = || self.schema.label.column().to_owned();
+        match &self.schema.label {
+            Label::Binary { .. } => {
+                let class = self.classes.iter().find(|(text, _)| *text == cell).map(|&(_, class)| class);
+                class.ok_or_else(|| CellProblem::Error(SchemaError::UnknownLabel { row, column: column() }))
+            }
+            &Label::Numeric { lower, upper, .. } => {
+                let value = parse(cell)
+                    .ok_or_else(|| CellProblem::Error(SchemaError::NotANumber { row, column: column() }))?;
+                if !(lower..=upper).contains(&value) && self.schema.on_out_of_range == RangeRule::Error {
+                    return Err(CellProblem::Error(SchemaError::OutOfRange { row, column: column() }));
+                }
+                Ok(to_unit(value, lower, upper))
+            }
+        }
+    }
+
+    /// A site is named even if its record is dropped, so that a site left without records is noticed.
+    fn site(&mut self, row: u64, cell: Option<&str>) -> Result<u32, CellProblem> {
+        let Some(cell) = cell.filter(|cell| !self.is_missing(cell)) else { return Err(CellProblem::Missing) };
+        let (Some(site), Some(sites)) = (&self.schema.site, &mut self.sites) else { return Ok(0) };
+        let known = sites.names.iter().position(|name| canonical(name) == cell);
+        match (known, &site.values) {
+            (Some(index), _) => Ok(index as u32),
+            (None, Some(_)) => {
+                Err(CellProblem::Error(SchemaError::UnknownSite { row, column: site.column.clone() }))
+            }
+            (None, None) => {
+                sites.names.push(cell.to_owned());
+                Ok(sites.names.len() as u32 - 1)
+            }
+        }
+    }
+
+    /// Whether a cell takes the column's fill: `None` says that it has a value of its own.
+    fn absent(&self, column: &Column, cell: Option<&str>) -> Option<MissingRule> {
+        let listed = |list: &[String], cell: &str| list.iter().any(|text| canonical(text) == cell);
+        match cell {
+            Some(cell) if listed(&column.fill_values, cell) => Some(MissingRule::Fill),
+            Some(cell) if !self.is_missing(cell) && !listed(&column.missing_values, cell) => None,
+            _ => Some(self.schema.missing),
+        }
+    }
+
+    fn number(&mut self, row: u64, index: usize, cell: Option<&str>) -> Result<f64, CellProblem> {
+        let column = &self.schema.columns[index];
+        let ColumnKind::Numeric { lower, upper, fill } = column.kind else {
+            unreachable!("roles follow kinds")
+        };
+        let value = match (self.absent(column, cell), cell, fill) {
+            (None, Some(cell), _) => parse(cell).ok_or_else(|| {
+                CellProblem::Error(SchemaError::NotANumber { row, column: column.name.clone() })
+            })?,
+            (Some(MissingRule::Fill), _, Some(fill)) => fill,
+            _ => return Err(CellProblem::Missing),
+        };
+        if !(lower..=upper).contains(&value) {
+            if self.schema.on_out_of_range == RangeRule::Error {
+                let column = column.name.clone();
+                return Err(CellProblem::Error(SchemaError::OutOfRange { row, column }));
+            }
+            self.clipped.push(index);
+        }
+        Ok(to_unit(value, lower, upper))
+    }
+
+    fn code(&self, row: u64, index: usize, cell: Option<&str>) -> Result<u32, CellProblem> {
+        let column = &self.schema.columns[index];
+        let ColumnKind::Categorical { values, fill } = &column.kind else {
+            unreachable!("roles follow kinds")
+        };
+        let value = match (self.absent(column, cell), cell, fill) {
+            (None, Some(cell), _) => cell,
+            (Some(MissingRule::Fill), _, Some(fill)) => canonical(fill),
+            _ => return Err(CellProblem::Missing),
+        };
+        let codes = &self.codes[index];
+        match codes.binary_search_by_key(&value, |&(text, _)| text) {
+            Ok(found) => Ok(codes[found].1),
+            Err(_) if self.schema.on_unknown_category == UnknownRule::Other => {
+                let first = codes.iter().map(|&(_, code)| code).min().unwrap_or_default();
+                Ok(first + values.len() as u32)
+            }
+            Err(_) => {
+                let column = column.name.clone();
+                Err(CellProblem::Error(SchemaError::UnknownCategory { row, column }))
+            }
+        }
+    }
+}
+
+/// Whether a file's first row can be a header: no cell is empty and none is a number.
+///
+/// What is written about a header repeats its cells, which must not happen to a record.
+pub fn looks_like_header(cells: &[String]) -> bool {
+    !cells.is_empty()
+        && cells.iter().all(|cell| !cell.trim().is_empty() && cell.trim().parse::<f64>().is_err())
+}
+
+fn parse(cell: &str) -> Option<f64> {
+    cell.parse::<f64>().ok().filter(|value| value.is_finite())
+}
+
+/// `(value − lower)/(upper − lower)`, clipped to \[0, 1\].
+fn to_unit(value: f64, lower: f64, upper: f64) -> f64 {
+    ((value - lower) / (upper - lower)).clamp(0.0, 1.0)
+}

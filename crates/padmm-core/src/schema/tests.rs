@@ -1,0 +1,165 @@
+//! The rules of a schema, one by one, on records small enough to check by hand.
+
+use super::{Encoded, Encoder, Purpose, Schema, SchemaError, canonical};
+use crate::loss::Loss;
+use crate::model::{Model, Provenance};
+
+const SCHEMA: &str = r#"
+norm_bound = 1.0
+intercept = true
+missing = "fill"
+on_unknown_category = "other"
+label = { column = "y", kind = "numeric", lower = 0, upper = 10 }
+site = { column = "where" }
+columns = [
+  { name = "colour", kind = "categorical", values = ["red", "blue"], fill = "blue" },
+  { name = "size", kind = "numeric", lower = -1, upper = 3, fill = 1 },
+  { name = "note", kind = "ignored" },
+  { name = "code", kind = "categorical", values = [1, 2], fill = 2, missing_values = ["9"] },
+]
+"#;
+
+const HEADER: [&str; 6] = ["note", "size", "colour", "y", "where", "code"];
+
+fn schema(text: &str) -> Schema {
+    toml::from_str(text).unwrap()
+}
+
+fn header(names: &[&str]) -> Vec<String> {
+    names.iter().map(|&name| name.to_owned()).collect()
+}
+
+fn push(encoder: &mut Encoder<'_>, row: u64, line: &str) -> Result<bool, SchemaError> {
+    encoder.push_record(row, line.split(',').map(Some))
+}
+
+fn encode(schema: &Schema, lines: &[&str]) -> Result<Encoded, SchemaError> {
+    let mut encoder = schema.encoder(&header(&HEADER))?;
+    for (row, line) in (2..).zip(lines) {
+        push(&mut encoder, row, line)?;
+    }
+    Ok(encoder.finish())
+}
+
+#[test]
+fn features_are_numeric_then_one_hot_then_intercept() {
+    let features = schema(SCHEMA).feature_space();
+    let names = [
+        "size",
+        "colour=red",
+        "colour=blue",
+        "colour=(other)",
+        "code=1",
+        "code=2",
+        "code=(other)",
+        "(intercept)",
+    ];
+    assert_eq!(features.names, names);
+    assert_eq!(features.groups, [0..1, 1..4, 4..7]);
+    assert_eq!(features.intercept, Some(7));
+}
+
+#[test]
+fn a_record_is_scaled_by_public_bounds_and_to_the_norm_bound() {
+    let data = encode(&schema(SCHEMA), &["x, 1 ,red,5,north,2.0", "x,99,green,12,south,1"]).unwrap();
+    let first = data.records.row(0);
+    assert_eq!((first.numeric, first.hot, first.label), (&[0.5][..], &[1, 5, 7][..], 0.5));
+    assert!((first.scale - 1.0 / 3.25f64.sqrt()).abs() < 1e-14);
+    let second = data.records.row(1);
+    assert_eq!((second.numeric, second.hot, second.label), (&[1.0][..], &[3, 4, 7][..], 1.0));
+    assert_eq!(data.n_clipped, [("size".to_owned(), 1)]);
+    let sites = data.sites.unwrap();
+    assert_eq!((sites.names, sites.of_record), (header(&["north", "south"]), vec![0, 1]));
+}
+
+#[test]
+fn missing_cells_take_public_constants_but_a_missing_label_or_site_drops_the_record() {
+    let data = encode(&schema(SCHEMA), &["x,?,NA,5,north,9", "x,1,red,?,south,1", "x,1,red,5,,1"]).unwrap();
+    assert_eq!((data.n_read, data.n_dropped), (3, 2));
+    let row = data.records.row(0);
+    assert_eq!((row.numeric, row.hot), (&[0.5][..], &[2, 5, 7][..]));
+    assert_eq!(data.sites.unwrap().names, ["north", "south"], "a site without records is still known");
+}
+
+#[test]
+fn a_null_is_missing_whatever_its_text() {
+    let schema = schema(&SCHEMA.replace("missing = \"fill\"", "missing = \"drop\"\nmissing_values = []"));
+    let mut encoder = schema.encoder(&header(&HEADER)).unwrap();
+    let cells = [Some("x"), None, Some("red"), Some("5"), Some("north"), Some("1")];
+    assert_eq!(encoder.push_record(2, cells), Ok(false));
+    assert!(
+        push(&mut encoder, 3, "x,,red,5,north,1").is_err(),
+        "an empty text is a value if nobody says otherwise"
+    );
+}
+
+#[test]
+fn sites_outside_the_list_are_an_error() {
+    let text = SCHEMA.replace("column = \"where\"", "column = \"where\", values = [\"south\", \"north\"]");
+    let data = encode(&schema(&text), &["x,1,red,5,north,1"]).unwrap();
+    assert_eq!(data.sites.unwrap().of_record, [1]);
+    let error = encode(&schema(&text), &["x,1,red,5,west,1"]).unwrap_err();
+    assert_eq!(error, SchemaError::UnknownSite { row: 2, column: "where".to_owned() });
+}
+
+#[test]
+fn after_an_error_the_encoder_goes_on_as_if_the_record_had_not_been() {
+    let schema = schema(SCHEMA);
+    let mut encoder = schema.encoder(&header(&HEADER)).unwrap();
+    push(&mut encoder, 2, "x,1,red,5,north,1").unwrap();
+    assert!(push(&mut encoder, 3, "x,99,red,five,north,1").is_err());
+    assert!(push(&mut encoder, 4, "x,1,red").is_err());
+    push(&mut encoder, 5, "x,1,red,6,north,1").unwrap();
+    let data = encoder.finish();
+    assert_eq!((data.n_read, data.records.n_records(), data.row_numbers), (2, 2, vec![2, 5]));
+    assert_eq!(data.n_clipped, [("size".to_owned(), 0)]);
+}
+
+#[test]
+fn only_training_needs_every_column() {
+    let schema = schema(SCHEMA);
+    let features = header(&["code", "colour", "size"]);
+    assert!(schema.encoder_for(Purpose::Predict, &features).is_ok());
+    let error = schema.encoder_for(Purpose::Evaluate, &features).err().unwrap();
+    assert_eq!(error, SchemaError::Header { missing: header(&["y"]), unexpected: vec![] });
+    let error = schema.encoder_for(Purpose::Train, &features).err().unwrap();
+    assert_eq!(error, SchemaError::Header { missing: header(&["note", "where", "y"]), unexpected: vec![] });
+}
+
+#[test]
+fn a_schema_survives_its_own_text() {
+    let schema = schema(SCHEMA);
+    assert_eq!(toml::from_str::<Schema>(&toml::to_string(&schema).unwrap()).unwrap(), schema);
+    let json = serde_json::to_string(&schema).unwrap();
+    assert_eq!(serde_json::from_str::<Schema>(&json).unwrap(), schema);
+    assert!(serde_json::from_str::<Schema>(&json.replace("\"upper\":3.0", "\"upper\":-3.0")).is_err());
+}
+
+#[test]
+fn a_model_speaks_in_the_labels_unit() {
+    let schema = schema(SCHEMA);
+    let data = encode(&schema, &["x,1,red,5,north,2"]).unwrap();
+    let values = [2.0, 0.5, 9.0, 9.0, 9.0, 0.25, 9.0, -1.0];
+    let provenance = Provenance { version: "0".into(), algorithm: "padmm".into(), output: "last".into() };
+    let model = Model::new(schema, Loss::Huber { width: 0.1 }, &values, None, provenance).unwrap();
+    let margin = model.margins(&data.records)[0];
+    assert!((margin - 0.75 / 3.25f64.sqrt()).abs() < 1e-14, "(2 · 0.5 + 0.5 + 0.25 − 1) · scale");
+    assert_eq!(model.predicted_number(0.3), Some(3.0));
+    assert_eq!(model.probability(0.3), None);
+}
+
+#[test]
+fn whole_numbers_lose_their_fraction_and_nothing_else() {
+    for (text, expected) in [
+        (" 1.0 ", "1"),
+        ("-2.00", "-2"),
+        ("3.", "3"),
+        ("01", "01"),
+        ("1.5", "1.5"),
+        (".0", ".0"),
+        ("I10.0", "I10.0"),
+        ("<=50K.", "<=50K."),
+    ] {
+        assert_eq!(canonical(text), expected, "{text:?}");
+    }
+}

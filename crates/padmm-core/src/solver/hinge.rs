@@ -1,0 +1,60 @@
+//! The hinge, by a sequence of ever sharper smooth hinges, with a certificate for the hinge itself.
+//!
+//! Let `x` be any point, `s_r ∈ [0, 1]` any weights, `r` a vector of `Σ_r w·s_r·(−z_r a_r) + ∇(smooth rest)(x) + ∂rough(x)`,
+//! and `E = Σ_r w·(max(g_r, 0) − s_r g_r) ≥ 0` with `g_r = 1 − z_r a_rᵀx`. Because `max(g, 0) ≥ s·g` for every `g`,
+//! `F(y) ≥ F(x) − E + ⟨r, y − x⟩ + (m/2)‖y − x‖²` for every `y`. At the minimiser, `F(x*) ≤ F(x) − (m/2)‖x − x*‖²`.
+//! Together, with `D = ‖x − x*‖`: `m D² ≤ ‖r‖D + E`, hence
+//!
+//! ```text
+//! D ≤ τ/m,   τ = (‖r‖ + √(‖r‖² + 4 m E)) / 2
+//! ```
+//!
+//! The smoothed hinge's slopes are such weights, so its own residual is `r`. With `E = 0` this is the certificate of
+//! the smooth case; with `r = 0` it is the duality gap's, without a factor √2.
+
+use super::{Progress, Solution, Solver};
+use crate::loss::Loss;
+use crate::objective::Objective;
+
+const FIRST_WIDTH: f64 = 0.5;
+const LAST_WIDTH: f64 = 1e-12;
+const SHARPEN: f64 = 0.2;
+
+/// Minimises from `start` until `τ` is at most `tolerance`.
+pub(crate) fn solve(
+    solver: &mut Solver,
+    objective: &Objective<'_>,
+    start: &[f64],
+    tolerance: f64,
+) -> Solution {
+    let modulus = objective.modulus();
+    let mut progress = Progress::new();
+    let mut best: Option<(Vec<f64>, f64)> = None;
+    let mut x = start.to_vec();
+    let mut width = FIRST_WIDTH;
+    while width >= LAST_WIDTH {
+        let smooth = objective.with_loss(Loss::HuberizedHinge { width });
+        // Another width is another problem.
+        solver.curvature.clear();
+        solver.last = None;
+        let solution = solver.solve_smooth_loss(&smooth, &x, 0.3 * tolerance);
+        progress.n_evaluations += solution.n_evaluations;
+        progress.n_factorizations += solution.n_factorizations;
+        let excess = objective.hinge_excess(&solution.point, width, &mut solver.buffers);
+        let r = solution.residual;
+        let residual = 0.5 * (r + (r * r + 4.0 * modulus * excess).sqrt());
+        x = solution.point;
+        if best.as_ref().is_none_or(|b| residual < b.1) {
+            best = Some((x.clone(), residual));
+        } else if width < 1e-6 {
+            // Sharper no longer helps: the smoothed problem is at the limit of floating point.
+            break;
+        }
+        if residual <= tolerance {
+            break;
+        }
+        width *= SHARPEN;
+    }
+    let (point, residual) = best.expect("at least one width was tried");
+    progress.finish(point, residual, tolerance)
+}

@@ -1,0 +1,155 @@
+//! Local solvers. Each returns a point *with a certificate* of how far it can be from the exact minimiser; without
+//! one nothing is released (MATH §3).
+//!
+//! | problem | method |
+//! |---|---|
+//! | smooth loss, smooth penalty | damped Newton with a factorisation that is kept between rounds ([`newton`]) |
+//! | the same, wide | truncated Newton by conjugate gradients, cost free of p³ ([`newton_cg`]) |
+//! | smooth loss, rough penalty | proximal Newton, coordinate descent inside ([`prox_newton`]) |
+//! | the same, wide | accelerated proximal gradient ([`fista`]) |
+//! | hinge | a sequence of smoothed hinges, each by one of the above ([`hinge`]) |
+
+mod direction;
+pub mod fista;
+pub mod hinge;
+mod line_search;
+pub mod newton;
+pub mod newton_cg;
+pub mod prox_newton;
+
+use crate::objective::{Objective, ObjectiveBuffers};
+use direction::Curvature;
+
+/// Widest problem for which a dense Hessian is formed.
+const DENSE_LIMIT: usize = 3000;
+
+/// How a solve ended. Not reaching the tolerance is an outcome, not an error: the caller decides what it stops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// The certificate is at most the tolerance asked for.
+    Solved,
+    /// Rounding or the iteration limit came first.
+    ToleranceNotReached,
+}
+
+/// What a solve found.
+#[derive(Clone, Debug)]
+pub struct Solution {
+    /// Whether the tolerance was reached.
+    pub status: Status,
+    /// The point.
+    pub point: Vec<f64>,
+    /// `τ`: the exact minimiser is at most `residual / modulus` away. Includes the rounding of its own computation.
+    pub residual: f64,
+    /// Evaluations of the gradient.
+    pub n_evaluations: usize,
+    /// Hessians formed and factored.
+    pub n_factorizations: usize,
+}
+
+/// Memory of one agent's solver: a factorisation and a gradient that the next round can start from, and buffers.
+///
+/// A solver belongs to one problem: the objectives that it is given in turn may differ in their linear term only.
+///
+/// What is kept here is computed from records and never leaves the agent. It changes how fast the next solve
+/// is, not what it returns beyond the certified tolerance, which the sensitivity contains.
+#[derive(Default)]
+pub struct Solver {
+    method: Method,
+    pub(crate) buffers: ObjectiveBuffers,
+    pub(crate) curvature: Curvature,
+    /// Where the last dense smooth solve ended, with the gradient there less the linear term.
+    pub(crate) last: Option<line_search::Point>,
+}
+
+/// Which family of methods a solver uses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Method {
+    /// Whichever costs less for the problem's shape.
+    #[default]
+    Automatic,
+    /// With a dense Hessian.
+    Dense,
+    /// Without any matrix.
+    MatrixFree,
+}
+
+impl Solver {
+    /// A solver with nothing kept yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A solver that keeps to one family of methods.
+    pub fn with_method(method: Method) -> Self {
+        Solver { method, ..Self::default() }
+    }
+
+    /// Minimises `objective` from `start` until the certificate is at most `tolerance`.
+    pub fn solve(&mut self, objective: &Objective<'_>, start: &[f64], tolerance: f64) -> Solution {
+        assert_eq!(start.len(), objective.n_features(), "the start has one entry a feature");
+        if objective.loss().curvature_bound().is_none() {
+            return hinge::solve(self, objective, start, tolerance);
+        }
+        self.solve_smooth_loss(objective, start, tolerance)
+    }
+
+    pub(crate) fn solve_smooth_loss(
+        &mut self,
+        objective: &Objective<'_>,
+        start: &[f64],
+        tolerance: f64,
+    ) -> Solution {
+        let matrix_free = match self.method {
+            Method::Automatic => is_wide(objective),
+            Method::Dense => false,
+            Method::MatrixFree => true,
+        };
+        match (objective.penalty().is_rough(), matrix_free) {
+            (false, false) => newton::solve(self, objective, start, tolerance),
+            (false, true) => newton_cg::solve(self, objective, start, tolerance),
+            (true, false) => prox_newton::solve(self, objective, start, tolerance),
+            (true, true) => fista::solve(self, objective, start, tolerance),
+        }
+    }
+}
+
+/// Whether a dense factorisation would cost more than iterating without one: beyond [`DENSE_LIMIT`] columns, or
+/// where p³/3 exceeds some hundred passes over the records.
+fn is_wide(objective: &Objective<'_>) -> bool {
+    let p = objective.n_features();
+    let pass = 4 * objective.n_records() * objective.values_per_record();
+    p > DENSE_LIMIT || (p * p).saturating_mul(p) / 3 > 1000 * pass.max(1)
+}
+
+/// Keeps the solution's fields in one place while a method runs.
+pub(crate) struct Progress {
+    pub n_evaluations: usize,
+    pub n_factorizations: usize,
+    /// Norm of the smallest gradient at any point that was moved to.
+    pub smallest_gradient: f64,
+}
+
+impl Progress {
+    pub fn new() -> Self {
+        Progress { n_evaluations: 0, n_factorizations: 0, smallest_gradient: f64::INFINITY }
+    }
+
+    pub fn finish(self, point: Vec<f64>, residual: f64, tolerance: f64) -> Solution {
+        // A NaN residual must not pass as solved, hence the comparison this way round.
+        let status = if residual <= tolerance { Status::Solved } else { Status::ToleranceNotReached };
+        let Progress { n_evaluations, n_factorizations, .. } = self;
+        Solution { status, point, residual, n_evaluations, n_factorizations }
+    }
+}
+
+pub(crate) fn dot(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(u, v)| u * v).sum()
+}
+
+/// `x + step · d`
+pub(crate) fn along(x: &[f64], step: f64, d: &[f64], out: &mut [f64]) {
+    for ((o, x), d) in out.iter_mut().zip(x).zip(d) {
+        *o = x + step * d;
+    }
+}

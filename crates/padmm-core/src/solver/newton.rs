@@ -1,0 +1,76 @@
+//! Damped Newton for smooth objectives, with the factorisation kept between solves.
+
+use super::line_search::{Point, search};
+use super::{Progress, Solution, Solver};
+use crate::objective::Objective;
+use crate::regularizer::norm;
+
+const MAX_STEPS: usize = 500;
+/// A step that leaves more than this part of the gradient shows that the factorisation is too old.
+const CONTRACTION: f64 = 0.35;
+
+/// Minimises from `start` until `‖∇F‖` plus its rounding is at most `tolerance`.
+pub(crate) fn solve(
+    solver: &mut Solver,
+    objective: &Objective<'_>,
+    start: &[f64],
+    tolerance: f64,
+) -> Solution {
+    let Solver { buffers, curvature, last, .. } = solver;
+    let p = objective.n_features();
+    let mut progress = Progress::new();
+    let (mut here, mut trial) = (Point::new(start), Point::new(start));
+    let mut direction = vec![0.0; p];
+    match last.as_ref().filter(|last| last.x == here.x) {
+        // Where the last solve ended: the gradient is known but for the linear term.
+        Some(last) => here.gradient.clone_from(&last.gradient),
+        None => {
+            objective.gradient(&here.x, &mut here.gradient, buffers);
+            subtract(&mut here.gradient, objective.linear());
+            progress.n_evaluations += 1;
+        }
+    }
+    here.gradient.iter_mut().zip(objective.linear()).for_each(|(g, l)| *g += l);
+    let mut stale = !curvature.is_ready(p);
+    for _ in 0..MAX_STEPS {
+        let size = norm(&here.gradient);
+        if size + objective.gradient_rounding(&here.x) <= tolerance || !size.is_finite() {
+            if progress.n_evaluations > 0 {
+                break;
+            }
+            // A certificate is a gradient that was evaluated, not one that was put together.
+            objective.gradient(&here.x, &mut here.gradient, buffers);
+            progress.n_evaluations += 1;
+            continue;
+        }
+        let fresh = stale;
+        if stale {
+            progress.n_factorizations += 1;
+            if !curvature.refresh(objective, &here.x, buffers) {
+                break;
+            }
+        }
+        curvature.direction(&here.gradient, &mut direction);
+        // An old factorisation gets one try at full length; a new one may shorten its step.
+        let halvings = if fresh { usize::MAX } else { 0 };
+        if search(objective, &here, &direction, &mut trial, halvings, &mut progress, buffers) {
+            curvature.learn(&here.x, &trial.x, &here.gradient, &trial.gradient);
+            std::mem::swap(&mut here, &mut trial);
+            stale = norm(&here.gradient) > CONTRACTION * size;
+        } else if fresh {
+            // Neither a new factorisation nor a shorter step helps: rounding has the last word.
+            break;
+        } else {
+            stale = true;
+        }
+    }
+    let residual = norm(&here.gradient) + objective.gradient_rounding(&here.x);
+    let mut known = Point { x: here.x.clone(), gradient: here.gradient };
+    subtract(&mut known.gradient, objective.linear());
+    *last = Some(known);
+    progress.finish(here.x, residual, tolerance)
+}
+
+fn subtract(from: &mut [f64], what: &[f64]) {
+    from.iter_mut().zip(what).for_each(|(f, w)| *f -= w);
+}

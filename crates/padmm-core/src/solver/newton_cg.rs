@@ -1,0 +1,67 @@
+//! Truncated Newton: each direction by conjugate gradients on Hessian–vector products. A step costs some passes over
+//! the records and memory of a few vectors, whatever p³ would be.
+
+use super::line_search::{Point, search};
+use super::{Progress, Solution, Solver, dot};
+use crate::objective::Objective;
+use crate::regularizer::norm;
+
+const MAX_STEPS: usize = 200;
+const MAX_INNER: usize = 1000;
+
+/// Minimises from `start` until `‖∇F‖` plus its rounding is at most `tolerance`.
+pub(crate) fn solve(
+    solver: &mut Solver,
+    objective: &Objective<'_>,
+    start: &[f64],
+    tolerance: f64,
+) -> Solution {
+    let buffers = &mut solver.buffers;
+    let p = objective.n_features();
+    let mut progress = Progress::new();
+    let (mut here, mut trial) = (Point::new(start), Point::new(start));
+    let (mut diagonal, mut d, mut r) = (vec![0.0; p], vec![0.0; p], vec![0.0; p]);
+    let (mut z, mut q, mut hq) = (vec![0.0; p], vec![0.0; p], vec![0.0; p]);
+    objective.gradient(&here.x, &mut here.gradient, buffers);
+    progress.n_evaluations += 1;
+    for _ in 0..MAX_STEPS {
+        let size = norm(&here.gradient);
+        if size + objective.gradient_rounding(&here.x) <= tolerance || !size.is_finite() {
+            break;
+        }
+        // H d = −g by conjugate gradients, preconditioned by the diagonal, as exactly as the outer step deserves.
+        objective.prepare_hessian_vector(&here.x, &mut diagonal, buffers);
+        let target = (size.sqrt().min(0.1) * size).max(0.1 * tolerance);
+        d.fill(0.0);
+        r.iter_mut().zip(&here.gradient).for_each(|(r, g)| *r = -g);
+        let precondition = |z: &mut [f64], r: &[f64]| {
+            z.iter_mut().zip(r).zip(&diagonal).for_each(|((z, r), m)| *z = r / m);
+        };
+        precondition(&mut z, &r);
+        q.copy_from_slice(&z);
+        let mut rz = dot(&r, &z);
+        for _ in 0..MAX_INNER {
+            objective.hessian_vector(&q, &mut hq, buffers);
+            let length = rz / dot(&q, &hq);
+            if !length.is_finite() {
+                break;
+            }
+            d.iter_mut().zip(&q).for_each(|(d, q)| *d += length * q);
+            r.iter_mut().zip(&hq).for_each(|(r, h)| *r -= length * h);
+            if norm(&r) <= target {
+                break;
+            }
+            precondition(&mut z, &r);
+            let next = dot(&r, &z);
+            let ratio = next / rz;
+            rz = next;
+            q.iter_mut().zip(&z).for_each(|(q, z)| *q = z + ratio * *q);
+        }
+        if !search(objective, &here, &d, &mut trial, usize::MAX, &mut progress, buffers) {
+            break;
+        }
+        std::mem::swap(&mut here, &mut trial);
+    }
+    let residual = norm(&here.gradient) + objective.gradient_rounding(&here.x);
+    progress.finish(here.x, residual, tolerance)
+}

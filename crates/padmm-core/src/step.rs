@@ -1,0 +1,51 @@
+//! One pure function for each equation of the algorithm — MATH §2.
+//!
+//! Symbols: `x̃_i` is `own`, `x̃_j` is `other`, `η` is `penalty`, `d_i` is `degree`, `λ_ij` is an edge's dual,
+//! `α_i = Σ_j λ_ij` is `dual`.
+
+use padmm_privacy::Public;
+
+/// Linear term of (primal): `α_i − η Σ_j (x̃_i + x̃_j)`.
+///
+/// Expanding `η Σ_j ‖x − ½(x̃_i + x̃_j)‖²` gives `½·(2ηd_i)‖x‖² − η⟨Σ_j(x̃_i + x̃_j), x⟩` and a constant.
+///
+/// Departs from the paper: Algorithm 1 read literally uses the agent's own un-noised `x_i^k` here; then the next
+/// release depends on more than what was released, and composition over rounds fails.
+pub fn primal_linear(dual: &Public, penalty: f64, own: &Public, others: &[&Public], out: &mut Vec<f64>) {
+    out.clear();
+    out.extend_from_slice(dual.as_slice());
+    for other in others {
+        for ((o, a), b) in out.iter_mut().zip(own.as_slice()).zip(other.as_slice()) {
+            *o -= penalty * (a + b);
+        }
+    }
+}
+
+/// Quadratic term of (primal): `2ηd_i`, its Hessian's multiple of the identity.
+pub fn primal_quadratic(penalty: f64, degree: usize) -> f64 {
+    2.0 * penalty * degree as f64
+}
+
+/// (dual) of one edge: `λ_ij ← λ_ij + η(x̃_i − x̃_j)`.
+///
+/// The difference is formed first, so that `λ_ij = −λ_ji` holds to the bit on both sides of the edge.
+pub fn dual_edge(edge_dual: &mut Public, penalty: f64, own: &Public, other: &Public) {
+    edge_dual.add_scaled_difference(penalty, own, other);
+}
+
+/// Weight of round `k` in the smoothed model: `k²` — MATH §2 "what a site keeps" (a).
+///
+/// Later rounds are closer to the optimum, earlier ones only add their noise.
+pub fn smoothing_weight(round: u32) -> f64 {
+    f64::from(round) * f64::from(round)
+}
+
+/// One gossip round — MATH §2 (b): `x̄_i ← (1 − Σ_j W_ij) x̄_i + Σ_j W_ij x̄_j`.
+pub fn gossip(own: &Public, others: &[(f64, &Public)]) -> Public {
+    let mut next = own.clone();
+    next.scale(1.0 - others.iter().map(|o| o.0).sum::<f64>());
+    for (weight, other) in others {
+        next.add_scaled(*weight, other);
+    }
+    next
+}

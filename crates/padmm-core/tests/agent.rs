@@ -1,0 +1,381 @@
+//! The agent as a state machine: what it accepts, what it refuses, and that the order of delivery changes nothing.
+
+mod common;
+
+use std::sync::Arc;
+
+use common::{N_FEATURES, Random, World, draft, graph, records, shards, space};
+use padmm_core::agent::{Agent, AgentError, Outcome};
+use padmm_core::algorithm::AlgorithmKind;
+use padmm_core::message::{Content, Incoming, Outgoing, Stage};
+use padmm_core::plan::PlanDraft;
+use padmm_core::regularizer::Regularizer;
+use padmm_core::terms::{Network, Terms};
+use padmm_privacy::{
+    Gate, GridGaussian, MemoryLedger, Payload, PrivacyError, Public, RequiredCertificate, ZcdpRho,
+};
+use proptest::prelude::*;
+
+fn world(text: &str, n_agents: usize) -> World {
+    World::small(text, n_agents, draft(AlgorithmKind::PAdmm))
+}
+
+fn message(from: usize, stage: Stage, round: u32, length: usize) -> Incoming {
+    Incoming { from, stage, round, vector: Arc::new(Public::zeros(length)) }
+}
+
+fn speak(agent: &mut Agent) -> Incoming {
+    Incoming::from(&agent.poll_message().unwrap().expect("the agent owes a message"))
+}
+
+fn is_silent(agent: &mut Agent) -> bool {
+    agent.poll_message().unwrap().is_none()
+}
+
+fn bits(outcome: &Outcome) -> Vec<u64> {
+    outcome.last.as_slice().iter().chain(outcome.smoothed.as_slice()).map(|v| v.to_bits()).collect()
+}
+
+/// The run in lockstep, which every other order of delivery must repeat.
+fn in_lockstep(world: &World) -> Vec<Vec<u64>> {
+    let (mut agents, _) = world.agents(|i| i as u64);
+    world.run(&mut agents, |_, _| {});
+    agents.iter().map(|a| bits(&a.outcome().unwrap())).collect()
+}
+
+#[test]
+fn an_agent_speaks_once_a_round_and_then_waits() {
+    let world = world("path", 2);
+    let (mut agents, _) = world.agents(|i| i as u64);
+    let outgoing: Outgoing = agents[0].poll_message().unwrap().unwrap();
+    assert_eq!((outgoing.from, outgoing.round), (0, 1));
+    let Content::Model(release) = &outgoing.content else { panic!("a private round sends a release") };
+    assert_eq!((release.site(), release.round()), ("site-0", 1));
+    assert!(matches!(release.value(), Payload::Grid { .. }), "integers on the grid leave, nothing else");
+    assert_eq!(release.value().to_vec(), agents[0].released().as_slice());
+    assert!(is_silent(&mut agents[0]) && is_silent(&mut agents[0]));
+    assert_eq!(agents[0].debits().len(), 1);
+    assert!(agents[0].outcome().is_none());
+}
+
+#[test]
+fn strangers_are_refused_and_change_nothing() {
+    let world = world("path", 3);
+    let (mut agents, _) = world.agents(|i| i as u64);
+    for from in [2, 0, 17, usize::MAX] {
+        let refused = agents[0].handle_message(&message(from, Stage::Model, 1, N_FEATURES));
+        assert_eq!(refused, Err(AgentError::NotANeighbour { site: 0, from }));
+    }
+    agents[0].poll_message().unwrap();
+    assert!(is_silent(&mut agents[0]), "a stranger's message does not conclude a round");
+}
+
+#[test]
+fn other_lengths_are_refused_and_change_nothing() {
+    let world = world("path", 2);
+    let (mut agents, _) = world.agents(|i| i as u64);
+    agents[0].poll_message().unwrap();
+    for found in [0, N_FEATURES - 1, N_FEATURES + 1] {
+        let refused = agents[0].handle_message(&message(1, Stage::Model, 1, found));
+        assert_eq!(refused, Err(AgentError::WrongLength { from: 1, found, expected: N_FEATURES }));
+    }
+    assert!(is_silent(&mut agents[0]));
+    let genuine = speak(&mut agents[1]);
+    agents[0].handle_message(&genuine).unwrap();
+    assert!(!is_silent(&mut agents[0]), "the genuine message still counts");
+}
+
+#[test]
+fn messages_that_cannot_be_on_their_way_yet_are_refused() {
+    let world = world("path", 2);
+    let (mut agents, _) = world.agents(|i| i as u64);
+    let too_early = [(Stage::Model, 3), (Stage::Model, u32::MAX), (Stage::Average, 1), (Stage::Average, 2)];
+    for spoken in [false, true] {
+        for (stage, round) in too_early {
+            let refused = agents[0].handle_message(&message(1, stage, round, N_FEATURES));
+            assert_eq!(refused, Err(AgentError::WrongRound { site: 0, from: 1, round, current: 1 }));
+        }
+        if !spoken {
+            agents[0].poll_message().unwrap();
+        }
+    }
+    assert!(is_silent(&mut agents[0]));
+}
+
+#[test]
+fn the_first_message_of_a_round_counts_and_its_copies_do_not() {
+    let world = world("path", 2);
+    let (mut agents, _) = world.agents(|i| i as u64);
+    let first = speak(&mut agents[1]);
+    agents[0].handle_message(&first).unwrap();
+    // The same again, and one that contradicts it: whoever is in the middle cannot replace what was accepted.
+    agents[0].handle_message(&first).unwrap();
+    agents[0].handle_message(&message(1, Stage::Model, 1, N_FEATURES)).unwrap();
+    agents[0].poll_message().unwrap();
+    let eta = world.terms.penalty;
+    let own = agents[0].released().as_slice();
+    let expected: Vec<f64> = own.iter().zip(first.vector.as_slice()).map(|(a, b)| eta * (a - b)).collect();
+    assert_eq!(agents[0].algorithm().dual().as_slice(), expected);
+    // Late copies of a round that is over are passed over.
+    agents[0].handle_message(&first).unwrap();
+    assert_eq!(agents[0].algorithm().dual().as_slice(), expected);
+    assert!(!is_silent(&mut agents[0]), "round 2 is owed");
+    assert!(is_silent(&mut agents[0]), "and the late copy did not conclude it");
+}
+
+#[test]
+fn a_neighbour_may_be_one_round_ahead() {
+    let world = world("path", 2);
+    let expected = in_lockstep(&world);
+    let (mut agents, _) = world.agents(|i| i as u64);
+    let mut held: Option<Incoming> = None;
+    // Agent 1 is always told at once; agent 0 hears round k + 1 before round k.
+    loop {
+        if let Ok(Some(said)) = agents[0].poll_message() {
+            agents[1].handle_message(&Incoming::from(&said)).unwrap();
+        }
+        match agents[1].poll_message().unwrap() {
+            Some(said) => {
+                let said = Incoming::from(&said);
+                agents[0].handle_message(&said).unwrap();
+                match held.take() {
+                    Some(earlier) => agents[0].handle_message(&earlier).unwrap(),
+                    None => held = Some(said),
+                }
+            }
+            None if agents.iter().all(|a| a.outcome().is_some()) => break,
+            None => {}
+        }
+    }
+    let found: Vec<_> = agents.iter().map(|a| bits(&a.outcome().unwrap())).collect();
+    assert_eq!(found, expected);
+
+    // And literally: round 2 arrives while round 1 is still awaited.
+    let (mut agents, _) = world.agents(|i| i as u64);
+    let one = speak(&mut agents[1]);
+    let said = speak(&mut agents[0]);
+    agents[1].handle_message(&said).unwrap();
+    let two = speak(&mut agents[1]);
+    assert_eq!((one.round, two.round), (1, 2));
+    agents[0].handle_message(&two).unwrap();
+    assert!(is_silent(&mut agents[0]), "round 2 does not stand in for round 1");
+    agents[0].handle_message(&one).unwrap();
+    assert_eq!(speak(&mut agents[0]).round, 2);
+    assert_eq!(speak(&mut agents[0]).round, 3, "round 2 was waiting already");
+}
+
+#[test]
+fn an_agent_that_is_done_ignores_what_comes_late() {
+    let world = world("path", 2);
+    let (mut agents, _) = world.agents(|i| i as u64);
+    world.run(&mut agents, |_, _| {});
+    let before = bits(&agents[0].outcome().unwrap());
+    let debits = agents[0].debits().len();
+    for (stage, round) in [(Stage::Model, 1), (Stage::Model, 6), (Stage::Average, 1), (Stage::Average, 99)] {
+        agents[0].handle_message(&message(1, stage, round, N_FEATURES)).unwrap();
+    }
+    assert!(is_silent(&mut agents[0]));
+    assert_eq!(bits(&agents[0].outcome().unwrap()), before);
+    assert_eq!(
+        (debits, agents[0].debits().len()),
+        (6, 6),
+        "gossip is free, and nothing is charged afterwards"
+    );
+}
+
+#[test]
+fn an_unreachable_tolerance_releases_nothing_and_stays_charged() {
+    let strict = PlanDraft { tolerance: Some(1e-14), ..draft(AlgorithmKind::PAdmm) };
+    let world = World::small("path", 2, strict);
+    let (mut agents, remembered) = world.agents(|i| i as u64);
+    let error = agents[0].poll_message().unwrap_err();
+    let AgentError::ToleranceNotReached { round: 1, residual, tolerance } = error else {
+        panic!("{error}");
+    };
+    assert!(residual > tolerance && tolerance == world.terms.agents[0].tolerance);
+    assert_eq!(agents[0].released().as_slice(), [0.0; N_FEATURES], "nothing left the agent");
+    assert_eq!(agents[0].debits().len(), 1, "the debit was made before the solve and is not taken back");
+    assert_eq!(remembered[0].lock().unwrap().len(), 1);
+    // The round is not tried again under the same charge.
+    let again = agents[0].poll_message().unwrap_err();
+    assert_eq!(again, AgentError::Privacy(PrivacyError::RoundOutOfOrder { expected: 2, found: 1 }));
+    assert_eq!((agents[0].debits().len(), remembered[0].lock().unwrap().len()), (1, 1));
+}
+
+#[test]
+fn a_ledger_that_is_full_stops_the_agent_before_anything_is_drawn() {
+    let world = world("path", 2);
+    let one_round = world.terms.agents[0].noise.as_ref().unwrap().rho(1).value();
+    let ledger = MemoryLedger::with_cap(ZcdpRho::new(1.5 * one_round).unwrap());
+    let (mut agent, remembered) = world.agent(0, 0, Box::new(ledger));
+    agent.poll_message().unwrap();
+    agent.handle_message(&message(1, Stage::Model, 1, N_FEATURES)).unwrap();
+    let before = agent.released().clone();
+    let error = agent.poll_message().unwrap_err();
+    assert!(matches!(error, AgentError::Privacy(PrivacyError::BudgetExceeded { .. })), "{error}");
+    assert_eq!((agent.debits().len(), remembered.lock().unwrap().len()), (1, 1));
+    assert_eq!(agent.released(), &before);
+}
+
+#[test]
+fn a_gate_that_demands_more_than_the_solver_gives_refuses() {
+    // The mechanism may demand a better certificate than the sensitivity was derived with; the seal then fails.
+    let world = world("path", 2);
+    let terms = &world.terms.agents[0];
+    let required = RequiredCertificate { modulus: terms.modulus, tolerance: 0.0 };
+    let mechanism = GridGaussian::new(terms.noise.clone().unwrap(), required).unwrap();
+    let (noise, _) = common::RememberedNoise::new(1);
+    let ledger = Box::new(MemoryLedger::new());
+    let mut gate = Gate::new("test".into(), "site".into(), Box::new(mechanism), Box::new(noise), ledger);
+    let certified = padmm_privacy::Certified { point: vec![0.0; N_FEATURES], residual: terms.tolerance };
+    let refused = gate.release::<AgentError>(1, |_| Ok(certified)).unwrap_err();
+    assert_eq!(refused, AgentError::Privacy(PrivacyError::ResidualTooLarge { tolerance: 0.0 }));
+}
+
+#[test]
+fn one_site_alone_runs_if_its_problem_is_strongly_convex() {
+    let world = world("ring", 1);
+    let (mut agents, _) = world.agents(|i| i as u64);
+    world.run(&mut agents, |_, _| {});
+    assert!(agents[0].outcome().is_some());
+    assert_eq!(agents[0].algorithm().dual().as_slice(), [0.0; N_FEATURES]);
+
+    // Without a neighbour and without strong convexity there is no modulus, hence no sensitivity.
+    let plan = PlanDraft { regularizer: Regularizer::None, ..draft(AlgorithmKind::PAdmm) }.check().unwrap();
+    let (graph, space) = (graph("ring", 1), space());
+    let network = Network { graph: &graph, n_records: &[40], space: &space, norm_bound: 1.0 };
+    let error = Terms::derive(&plan, &network).unwrap_err();
+    assert!(matches!(error, PrivacyError::OutOfRange { name: "modulus", .. }), "{error}");
+}
+
+#[test]
+fn dropping_the_last_awaited_neighbour_concludes_the_round() {
+    let world = world("star", 3);
+    let (mut agents, _) = world.agents(|i| i as u64);
+    let from_two = speak(&mut agents[2]);
+    agents[0].poll_message().unwrap();
+    agents[0].handle_message(&from_two).unwrap();
+    assert!(is_silent(&mut agents[0]), "site 1 is awaited");
+    agents[0].drop_neighbour(1);
+    assert_eq!(agents[0].algorithm().edge_duals().len(), 1);
+    assert_eq!(agents[0].algorithm().dual(), &agents[0].algorithm().edge_duals()[0]);
+    assert_eq!(speak(&mut agents[0]).round, 2);
+    // From now on it is a stranger; and dropping it twice, or somebody else, does nothing.
+    let late = agents[0].handle_message(&message(1, Stage::Model, 1, N_FEATURES));
+    assert_eq!(late, Err(AgentError::NotANeighbour { site: 0, from: 1 }));
+    agents[0].drop_neighbour(1);
+    agents[0].drop_neighbour(99);
+    assert_eq!(agents[0].algorithm().edge_duals().len(), 1);
+}
+
+#[test]
+fn a_message_that_waits_survives_the_loss_of_another_neighbour() {
+    // Round 2 of site 2 is here early; site 1 leaves; the early message must not count for round 1.
+    let world = world("star", 3);
+    let (mut agents, _) = world.agents(|i| i as u64);
+    let hub = speak(&mut agents[0]);
+    let one = speak(&mut agents[2]);
+    agents[2].handle_message(&hub).unwrap();
+    let two = speak(&mut agents[2]);
+    agents[0].handle_message(&two).unwrap();
+    agents[0].drop_neighbour(1);
+    assert!(is_silent(&mut agents[0]));
+    agents[0].handle_message(&one).unwrap();
+    assert_eq!(speak(&mut agents[0]).round, 2);
+    assert_eq!(speak(&mut agents[0]).round, 3);
+}
+
+#[test]
+fn every_error_says_who_and_what() {
+    let cases = [
+        (AgentError::NotANeighbour { site: 4, from: 7 }, "site 7"),
+        (AgentError::WrongRound { site: 4, from: 7, round: 9, current: 3 }, "round 9"),
+        (AgentError::WrongLength { from: 7, found: 5, expected: 6 }, "5 coefficients"),
+        (
+            AgentError::ToleranceNotReached { round: 2, residual: 1e-3, tolerance: 1e-6 },
+            "nothing was released",
+        ),
+        (AgentError::Privacy(PrivacyError::NotFinite), "not finite"),
+    ];
+    for (error, needle) in cases {
+        assert!(error.to_string().contains(needle), "{error}");
+    }
+}
+
+/// Drives agents in an order drawn from `seed`: any agent that owes a message may speak, any message that is under way
+/// may arrive, some of them twice.
+fn in_random_order(world: &World, seed: u64) -> Vec<Vec<u64>> {
+    let (mut agents, _) = world.agents(|i| i as u64);
+    let mut random = Random::new(seed);
+    let mut under_way: Vec<(usize, Incoming)> = vec![];
+    while agents.iter().any(|a| a.outcome().is_none()) {
+        if under_way.is_empty() || random.unit() < 0.3 {
+            let i = random.below(agents.len());
+            if let Some(said) = agents[i].poll_message().unwrap() {
+                let said = Incoming::from(&said);
+                for &j in world.graph.neighbours(i) {
+                    under_way.push((j, said.clone()));
+                    if random.unit() < 0.2 {
+                        under_way.push((j, said.clone()));
+                    }
+                }
+            }
+        } else {
+            let (to, said) = under_way.swap_remove(random.below(under_way.len()));
+            agents[to].handle_message(&said).unwrap();
+        }
+    }
+    agents.iter().map(|a| bits(&a.outcome().unwrap())).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn the_order_of_delivery_changes_no_bit(seed: u64, pick in 0usize..4) {
+        let (text, n) = [("ring", 5), ("star", 4), ("complete", 4), ("edges:1-2,2-3,3-1,3-4", 4)][pick];
+        let mut plan = draft(AlgorithmKind::PAdmm);
+        plan.rounds = 4;
+        let world = World::small(text, n, plan);
+        prop_assert_eq!(in_random_order(&world, seed), in_lockstep(&world));
+    }
+
+    #[test]
+    fn nothing_that_arrives_makes_an_agent_panic(
+        messages in prop::collection::vec((0usize..4, any::<bool>(), 0u32..9, 5usize..9, any::<bool>()), 0..60)
+    ) {
+        let world = World::new(graph("ring", 3), shards(1, 3), space(), draft(AlgorithmKind::PAdmm));
+        let (mut agent, _) = world.agent(0, 1, Box::new(MemoryLedger::new()));
+        for (from, average, round, length, poll) in messages {
+            let stage = if average { Stage::Average } else { Stage::Model };
+            let _ = agent.handle_message(&message(from, stage, round, length));
+            if poll {
+                agent.poll_message().unwrap();
+            }
+        }
+        prop_assert!(agent.debits().len() <= 6);
+    }
+}
+
+#[test]
+fn what_peers_send_is_decoded_with_checks() {
+    let grid = Payload::Grid { exponent: -3, values: vec![8, -4] };
+    let heard = Incoming::decode(1, Stage::Model, 2, "peer", grid).unwrap();
+    assert_eq!((heard.from, heard.stage, heard.round), (1, Stage::Model, 2));
+    assert_eq!(heard.vector.as_slice(), [1.0, -0.5]);
+    for bad in [
+        Payload::Plain(vec![f64::NAN]),
+        Payload::Plain(vec![f64::INFINITY]),
+        Payload::Grid { exponent: 0, values: vec![1 << 53] },
+        Payload::Grid { exponent: 5000, values: vec![1] },
+    ] {
+        assert!(Incoming::decode(1, Stage::Model, 1, "peer", bad).is_err());
+    }
+}
+
+#[test]
+fn debug_prints_show_no_record() {
+    let mut random = Random::new(3);
+    let data = records(&mut random, 12);
+    assert_eq!(format!("{data:?}"), "Dataset(12 records × 7 features)");
+}
