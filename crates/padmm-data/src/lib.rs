@@ -1,1 +1,117 @@
-//! placeholder
+//! From files to encoded records: shipped data sets, CSV, Parquet, schema and model files.
+//!
+//! This crate does the reading and writing that `padmm-core` leaves out. It scales nothing by what it reads: all
+//! bounds and categories come from a schema (MATH §3).
+
+mod check;
+mod draft;
+mod error;
+mod export;
+mod shipped;
+mod table;
+mod write;
+
+pub use check::{CheckReport, check_file};
+pub use draft::draft_schema;
+pub use error::DataError;
+pub use export::{Exported, export};
+pub use shipped::{ShippedFile, ShippedSet, shipped, shipped_set};
+pub use write::write_atomically;
+
+use padmm_core::model::Model;
+use padmm_core::schema::{Encoded, Purpose, Schema, SchemaDraft};
+use std::path::{Path, PathBuf};
+use table::Table;
+
+/// Where records come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// A set that is built into the program, by name.
+    Shipped(String),
+    /// A CSV or Parquet file with its schema.
+    File {
+        /// The table.
+        path: PathBuf,
+        /// Its `schema.toml`.
+        schema: PathBuf,
+    },
+}
+
+/// Records ready to learn from, with the schema they were encoded by.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    /// Name of the shipped set, or the file's path.
+    pub name: String,
+    /// The schema, which a model carries along.
+    pub schema: Schema,
+    /// The records.
+    pub encoded: Encoded,
+}
+
+/// Loads records for training, and refuses those from which nothing can be learned.
+pub fn load(source: &Source) -> Result<Loaded, DataError> {
+    let (name, schema, encoded) = match source {
+        Source::Shipped(name) => {
+            let set = shipped_set(name)?;
+            (name.clone(), set.schema(), set.encode()?)
+        }
+        Source::File { path, schema } => {
+            let schema = read_schema(schema)?;
+            let encoded = encode_file(path, &schema, Purpose::Train)?;
+            (path.display().to_string(), schema, encoded)
+        }
+    };
+    encoded
+        .check_trainable()
+        .map_err(|problem| DataError::Records { path: PathBuf::from(&name), problem })?;
+    Ok(Loaded { name, schema, encoded })
+}
+
+/// Encodes a CSV or Parquet file; the purpose decides which columns it must have.
+pub fn encode_file(path: &Path, schema: &Schema, purpose: Purpose) -> Result<Encoded, DataError> {
+    let table = Table::open(path)?;
+    let mut encoder = schema
+        .encoder_for(purpose, table.header())
+        .map_err(|problem| DataError::Records { path: path.to_owned(), problem })?;
+    table.for_each(|row, cells| encoder.push_record(row, cells.iter().copied()).map(|_| ()))?;
+    Ok(encoder.finish())
+}
+
+/// Reads and checks a `schema.toml`.
+pub fn read_schema(path: &Path) -> Result<Schema, DataError> {
+    parse_schema(&read_text(path)?, path)
+}
+
+/// Checks the text of a schema; `path` is what errors call it.
+pub fn parse_schema(text: &str, path: &Path) -> Result<Schema, DataError> {
+    let wrong = |problem| DataError::SchemaFile { path: path.to_owned(), problem };
+    let draft: SchemaDraft = toml::from_str(text).map_err(|error| {
+        let line =
+            |span: std::ops::Range<usize>| text[..span.start.min(text.len())].matches('\n').count() + 1;
+        match error.span().map(line) {
+            Some(line) => wrong(format!("line {line}: {}", error.message())),
+            None => wrong(error.message().to_owned()),
+        }
+    })?;
+    draft.check().map_err(|error| wrong(error.to_string()))
+}
+
+/// Reads and checks a `model.json`.
+pub fn read_model(path: &Path) -> Result<Model, DataError> {
+    let text = read_text(path)?;
+    Model::from_json(&text).map_err(|problem| DataError::Model { path: path.to_owned(), problem })
+}
+
+/// Writes a `model.json`, whole or not at all.
+pub fn write_model(path: &Path, model: &Model, force: bool) -> Result<(), DataError> {
+    write_atomically(path, force, (model.to_json() + "\n").as_bytes())
+}
+
+fn read_text(path: &Path) -> Result<String, DataError> {
+    let bytes = std::fs::read(path).map_err(|problem| DataError::Read { path: path.to_owned(), problem })?;
+    String::from_utf8(bytes).map_err(|error| {
+        let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let row = 1 + valid.iter().filter(|b| **b == b'\n').count() as u64;
+        DataError::NotUtf8 { path: path.to_owned(), row }
+    })
+}
