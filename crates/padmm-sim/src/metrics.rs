@@ -1,0 +1,112 @@
+//! Metrics that see all data. They exist in the simulator only: nothing here may leave a real site (MATH §8).
+
+use padmm_core::data::Dataset;
+use padmm_core::evaluate::score;
+use padmm_core::loss::Loss;
+use padmm_privacy::Public;
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+/// Agents whose models are scored on all records in every round; the last round scores all of them.
+pub const PANEL: usize = 16;
+
+/// One round of one run, over the whole network.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RoundMetrics {
+    /// Round, from 1.
+    pub round: u32,
+    /// Mean over agents of the loss of each agent's release on its own records: the paper's "average loss".
+    pub average_loss: f64,
+    /// Mean over agents of the loss of each agent's release on all training records.
+    pub pooled_loss: f64,
+    /// Loss on all training records of the smoothed model that sites would keep if the run stopped here.
+    pub smoothed_loss: f64,
+    /// Root mean square distance of the agents' releases from their mean.
+    pub consensus_error: f64,
+    /// Root mean square distance of the agents' releases from the pooled optimum.
+    pub distance_to_optimum: f64,
+    /// Mean accuracy of the releases on the evaluation records; `None` for regression.
+    pub accuracy: Option<f64>,
+    /// Mean area under the ROC curve of the releases on the evaluation records.
+    pub auc: Option<f64>,
+    /// ρ charged for this round, the largest over agents: the dynamic zCDP curve.
+    pub rho: f64,
+    /// ρ charged so far, the largest over agents.
+    pub rho_spent: f64,
+    /// ε spent so far by exact accounting, the largest over agents; `None` without privacy.
+    pub epsilon_exact: Option<f64>,
+    /// The same by the paper's formula.
+    pub epsilon_paper: Option<f64>,
+}
+
+/// Scores of models on all records.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ModelMetrics {
+    /// Mean loss on all training records.
+    pub loss: f64,
+    /// Accuracy on the evaluation records.
+    pub accuracy: Option<f64>,
+    /// Area under the ROC curve on the evaluation records.
+    pub auc: Option<f64>,
+}
+
+/// What models are scored on.
+pub struct Evaluation<'a> {
+    /// The loss.
+    pub loss: Loss,
+    /// All training records, site by site.
+    pub train: &'a [&'a Dataset],
+    /// Records that were set aside; empty if none were.
+    pub test: &'a Dataset,
+}
+
+impl Evaluation<'_> {
+    /// Mean scores of `models`, and each model's mean loss at each site.
+    pub fn mean(&self, models: &[&Public]) -> (ModelMetrics, Vec<Vec<f64>>) {
+        let (scores, at_sites): (Vec<ModelMetrics>, Vec<Vec<f64>>) =
+            models.par_iter().map(|m| self.one(m.as_slice())).unzip();
+        let n = scores.len() as f64;
+        let mean = |f: fn(&ModelMetrics) -> Option<f64>| {
+            scores.iter().map(f).collect::<Option<Vec<f64>>>().map(|v| v.iter().sum::<f64>() / n)
+        };
+        let loss = scores.iter().map(|s| s.loss).sum::<f64>() / n;
+        (ModelMetrics { loss, accuracy: mean(|s| s.accuracy), auc: mean(|s| s.auc) }, at_sites)
+    }
+
+    /// Mean loss of one model on all training records.
+    pub fn train_loss(&self, model: &[f64]) -> f64 {
+        score(self.loss, self.train, model, false).mean_loss
+    }
+
+    /// Scores of one model, and its mean loss at each site.
+    pub fn one(&self, model: &[f64]) -> (ModelMetrics, Vec<f64>) {
+        let has_test = self.test.n_records() > 0;
+        let train = score(self.loss, self.train, model, !has_test);
+        let (accuracy, auc) = if has_test {
+            let test = score(self.loss, &[self.test], model, true);
+            (test.accuracy, test.auc)
+        } else {
+            (train.accuracy, train.auc)
+        };
+        (ModelMetrics { loss: train.mean_loss, accuracy, auc }, train.part_losses)
+    }
+}
+
+/// Root mean square distance of `models` from `center`.
+pub fn spread(models: &[&Public], center: &[f64]) -> f64 {
+    let square = |m: &&Public| m.as_slice().iter().zip(center).map(|(a, b)| (a - b) * (a - b)).sum::<f64>();
+    (models.iter().map(square).sum::<f64>() / models.len() as f64).sqrt()
+}
+
+/// Mean of `models`.
+pub fn center(models: &[&Public]) -> Vec<f64> {
+    let mut mean = Public::zeros(models[0].len());
+    models.iter().for_each(|m| mean.add_scaled(1.0 / models.len() as f64, m));
+    mean.as_slice().to_vec()
+}
+
+/// Up to [`PANEL`] of `n` agents, evenly spaced.
+pub fn panel(n: usize) -> Vec<usize> {
+    let m = n.min(PANEL);
+    (0..m).map(|i| i * n / m).collect()
+}

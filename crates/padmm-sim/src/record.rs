@@ -1,0 +1,245 @@
+//! The record of a simulation: everything that a figure, a table or a repetition needs, in one JSON file.
+
+use padmm_core::plan::Plan;
+use padmm_privacy::{PrivacyReport, SensitivityBasis};
+use serde::{Deserialize, Serialize};
+
+use crate::metrics::{ModelMetrics, RoundMetrics};
+use crate::split::{Holdout, Split};
+
+/// The record's format; a change that old readers cannot follow gets a new number.
+pub const FORMAT: &str = "padmm-record/1";
+
+/// One simulation: the setting, what it cost, and every run's trace.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Record {
+    /// [`FORMAT`]
+    pub format: String,
+    /// Version of the program.
+    pub version: String,
+    /// What was run.
+    pub setting: Setting,
+    /// What it costs, the largest over agents; none without privacy.
+    pub privacy: Option<PrivacyRecord>,
+    /// Where the noise came from.
+    pub noise_source: String,
+    /// The dynamic zCDP curve of every site: what each round was charged.
+    pub charges: Vec<Charges>,
+    /// The pooled optimum.
+    pub optimum: Optimum,
+    /// The same network without noise, if it was run.
+    pub reference: Option<RunRecord>,
+    /// Every run.
+    pub runs: Vec<RunRecord>,
+    /// Mean and standard deviation over runs.
+    pub summary: Summary,
+    /// Wall time.
+    pub seconds: f64,
+}
+
+/// What was run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Setting {
+    /// Shipped set or file.
+    pub dataset: String,
+    /// Encoded columns.
+    pub features: usize,
+    /// Counts of records.
+    pub records: Counts,
+    /// Every site.
+    pub sites: Vec<SiteRecord>,
+    /// The graph as it was asked for.
+    pub graph: String,
+    /// How records were dealt.
+    pub split: Split,
+    /// Which were set aside.
+    pub holdout: Holdout,
+    /// Seed of split, random graph and simulated noise.
+    pub seed: u64,
+    /// The checked plan.
+    pub plan: Plan,
+    /// `η` as it was used, whether given or derived.
+    pub penalty: f64,
+    /// Gossip rounds after the private ones.
+    pub gossip_rounds: u32,
+}
+
+/// Counts of records. These are computed from records: a simulation may show them, a site may not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counts {
+    /// Complete records.
+    pub used: usize,
+    /// Records that the missing-value rule left out.
+    pub dropped: usize,
+    /// Of the used ones, those that train.
+    pub train: usize,
+    /// Of the used ones, those set aside.
+    pub test: usize,
+}
+
+/// One site of the network.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct SiteRecord {
+    /// Name.
+    pub name: String,
+    /// `n_i`
+    pub records: usize,
+    /// `d_i`
+    pub degree: usize,
+}
+
+/// Privacy of a run, the largest over agents.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct PrivacyRecord {
+    /// Exact ε, rounded up.
+    pub epsilon_exact: f64,
+    /// ε by the paper's conversion, rounded up.
+    pub epsilon_paper: f64,
+    /// δ, of which `delta_slack` is for the discreteness of the noise.
+    pub delta: f64,
+    /// See `delta`.
+    pub delta_slack: f64,
+    /// ρ over all rounds.
+    pub rho_total: f64,
+    /// Standard deviation of the first round's noise.
+    pub noise_std_first: f64,
+    /// Standard deviation of the last round's noise.
+    pub noise_std_last: f64,
+    /// Δ as it was used.
+    pub sensitivity: f64,
+    /// Where Δ comes from.
+    pub sensitivity_basis: SensitivityBasis,
+    /// Adjacency in words.
+    pub adjacency: String,
+    /// The guarantee in words.
+    pub statement: String,
+}
+
+impl PrivacyRecord {
+    /// The largest of each number over agents; the statement is that of the agent with the largest ε.
+    pub fn worst(reports: &[PrivacyReport]) -> Option<Self> {
+        let worst = reports.iter().max_by(|a, b| a.epsilon_exact.total_cmp(&b.epsilon_exact))?;
+        let largest = |f: fn(&PrivacyReport) -> f64| reports.iter().map(f).fold(f64::NEG_INFINITY, f64::max);
+        Some(PrivacyRecord {
+            epsilon_exact: worst.epsilon_exact,
+            epsilon_paper: largest(|r| r.epsilon_paper),
+            delta: worst.delta,
+            delta_slack: largest(|r| r.delta_slack),
+            rho_total: largest(|r| r.rho_total),
+            noise_std_first: largest(|r| r.noise_std_first),
+            noise_std_last: largest(|r| r.noise_std_last),
+            sensitivity: largest(|r| r.sensitivity),
+            sensitivity_basis: worst.sensitivity_basis,
+            adjacency: worst.adjacency.to_string(),
+            statement: worst.statement(),
+        })
+    }
+}
+
+/// What one site was charged, round by round.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Charges {
+    /// Site.
+    pub site: String,
+    /// Δ of the site.
+    pub sensitivity: f64,
+    /// ρ of each round.
+    pub rho_per_round: Vec<f64>,
+}
+
+/// The minimiser of the pooled problem.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Optimum {
+    /// Mean loss on all training records, without regulariser.
+    pub loss: f64,
+    /// What it minimises: the mean over sites of their mean losses, plus `R/N`.
+    pub objective: f64,
+    /// Norm of the coefficients.
+    pub norm: f64,
+    /// Accuracy on the evaluation records.
+    pub accuracy: Option<f64>,
+    /// AUC on the evaluation records.
+    pub auc: Option<f64>,
+}
+
+/// One run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct RunRecord {
+    /// Run number, from 0; with the setting's seed it determines the noise.
+    pub run: u32,
+    /// Every round.
+    pub trace: Vec<RoundMetrics>,
+    /// The last releases, scored on all records, mean over all agents.
+    pub last: ModelMetrics,
+    /// The smoothed models, scored on all records, mean over all agents.
+    pub smoothed: ModelMetrics,
+}
+
+/// A mean over runs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct MeanStd {
+    /// Mean.
+    pub mean: f64,
+    /// Standard deviation of the runs (divided by their number, as the paper does).
+    pub std: f64,
+}
+
+impl MeanStd {
+    /// Of some numbers.
+    pub fn of(values: impl Iterator<Item = f64> + Clone) -> Self {
+        let n = values.clone().count() as f64;
+        let mean = values.clone().sum::<f64>() / n;
+        MeanStd { mean, std: (values.map(|v| (v - mean) * (v - mean)).sum::<f64>() / n).sqrt() }
+    }
+}
+
+/// Over all runs.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Summary {
+    /// The paper's measure after the last round.
+    pub average_loss: MeanStd,
+    /// The same after every round.
+    pub average_loss_per_round: Vec<MeanStd>,
+    /// Last releases on all records.
+    pub pooled_loss: MeanStd,
+    /// The models that sites keep, on all records.
+    pub model_loss: MeanStd,
+    /// Accuracy of the models that sites keep.
+    pub accuracy: Option<MeanStd>,
+    /// AUC of the models that sites keep.
+    pub auc: Option<MeanStd>,
+    /// What accuracy and AUC were computed on: "held-out records" or "training records".
+    pub evaluated_on: String,
+}
+
+impl Record {
+    /// The traces as CSV, one line for each run and round.
+    pub fn trace_csv(&self) -> String {
+        let mut text = String::from(
+            "run,round,average_loss,pooled_loss,smoothed_loss,consensus_error,distance_to_optimum,accuracy,auc,rho,rho_spent,epsilon_exact,epsilon_paper\n",
+        );
+        let optional = |v: Option<f64>| v.map_or(String::new(), |v| v.to_string());
+        for run in &self.runs {
+            for m in &run.trace {
+                let fields = [
+                    run.run.to_string(),
+                    m.round.to_string(),
+                    m.average_loss.to_string(),
+                    m.pooled_loss.to_string(),
+                    m.smoothed_loss.to_string(),
+                    m.consensus_error.to_string(),
+                    m.distance_to_optimum.to_string(),
+                    optional(m.accuracy),
+                    optional(m.auc),
+                    m.rho.to_string(),
+                    m.rho_spent.to_string(),
+                    optional(m.epsilon_exact),
+                    optional(m.epsilon_paper),
+                ];
+                text.push_str(&fields.join(","));
+                text.push('\n');
+            }
+        }
+        text
+    }
+}

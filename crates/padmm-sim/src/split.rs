@@ -1,0 +1,278 @@
+//! How one table becomes several sites, and which records are set aside.
+
+use std::fmt;
+use std::str::FromStr;
+
+use padmm_core::data::Dataset;
+use padmm_core::plan::PlanError;
+use padmm_core::schema::Encoded;
+use rand::seq::SliceRandom;
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha12Rng;
+use rand_distr::{Distribution, Gamma};
+use serde::{Deserialize, Serialize};
+
+use crate::SimError;
+
+/// Draws of a skewed split before it is given up as impossible.
+const MAX_TRIES: usize = 1000;
+
+/// How records are dealt to agents.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum Split {
+    /// At random, as evenly as possible.
+    Even,
+    /// By the schema's site column.
+    Site,
+    /// Each label's records by proportions from Dirichlet(α): small α gives agents that mostly see one label.
+    LabelSkew(f64),
+    /// At random, with sizes from Dirichlet(α): small α gives few large agents and many small ones.
+    SizeSkew(f64),
+}
+
+impl fmt::Display for Split {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Split::Even => write!(f, "even"),
+            Split::Site => write!(f, "site"),
+            Split::LabelSkew(a) => write!(f, "label-skew:{a}"),
+            Split::SizeSkew(a) => write!(f, "size-skew:{a}"),
+        }
+    }
+}
+
+impl FromStr for Split {
+    type Err = SimError;
+
+    fn from_str(text: &str) -> Result<Self, SimError> {
+        let unknown = || SimError::UnknownSplit { text: text.to_owned() };
+        let (name, alpha) = match text.split_once(':') {
+            Some((name, alpha)) => (name, alpha.parse::<f64>().map_err(|_| unknown())?),
+            None => (text, 0.5),
+        };
+        if !(alpha > 0.0 && alpha.is_finite()) {
+            return Err(unknown());
+        }
+        match name {
+            "even" => Ok(Split::Even),
+            "site" => Ok(Split::Site),
+            "label-skew" => Ok(Split::LabelSkew(alpha)),
+            "size-skew" => Ok(Split::SizeSkew(alpha)),
+            _ => Err(unknown()),
+        }
+    }
+}
+
+impl TryFrom<String> for Split {
+    type Error = SimError;
+    fn try_from(text: String) -> Result<Self, SimError> {
+        text.parse()
+    }
+}
+
+impl From<Split> for String {
+    fn from(split: Split) -> String {
+        split.to_string()
+    }
+}
+
+/// Which records are set aside for evaluation.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum Holdout {
+    /// None, as in the paper: all complete records train.
+    None,
+    /// A random fraction.
+    Fraction(f64),
+    /// The published test file of a set that has one.
+    Official,
+}
+
+impl fmt::Display for Holdout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Holdout::None => write!(f, "none"),
+            Holdout::Fraction(x) => write!(f, "{x}"),
+            Holdout::Official => write!(f, "official"),
+        }
+    }
+}
+
+impl FromStr for Holdout {
+    type Err = SimError;
+
+    fn from_str(text: &str) -> Result<Self, SimError> {
+        match text {
+            "none" | "0" => Ok(Holdout::None),
+            "official" => Ok(Holdout::Official),
+            _ => match text.parse::<f64>() {
+                Ok(x) if x > 0.0 && x < 1.0 => Ok(Holdout::Fraction(x)),
+                _ => Err(SimError::UnknownHoldout { text: text.to_owned() }),
+            },
+        }
+    }
+}
+
+impl TryFrom<String> for Holdout {
+    type Error = SimError;
+    fn try_from(text: String) -> Result<Self, SimError> {
+        text.parse()
+    }
+}
+
+impl From<Holdout> for String {
+    fn from(holdout: Holdout) -> String {
+        holdout.to_string()
+    }
+}
+
+/// The sites of a simulation.
+pub struct Sites {
+    /// A name each.
+    pub names: Vec<String>,
+    /// Records each.
+    pub shards: Vec<Dataset>,
+    /// Records that were set aside; may be empty.
+    pub test: Dataset,
+}
+
+/// Deals the records of `encoded` to `n_agents` sites (all the sites of the site column with [`Split::Site`]).
+pub fn deal(
+    encoded: &Encoded,
+    n_agents: Option<usize>,
+    split: Split,
+    holdout: Holdout,
+    seed: u64,
+) -> Result<Sites, SimError> {
+    let mut generator = ChaCha12Rng::seed_from_u64(seed);
+    generator.set_stream(u64::MAX);
+    let records = &encoded.records;
+    let mut order: Vec<usize> = (0..records.n_records()).collect();
+    order.shuffle(&mut generator);
+    let (test, train) = set_aside(encoded, order, holdout)?;
+    let (names, places) = match split {
+        Split::Site => by_site(encoded, &train, n_agents)?,
+        _ => {
+            let n = n_agents.unwrap_or(5);
+            if n == 0 {
+                let rule = "at least 1";
+                return Err(PlanError::OutOfRange { setting: "agents", value: 0.0, rule }.into());
+            }
+            if n > train.len() {
+                return Err(SimError::TooManyAgents { agents: n, records: train.len() });
+            }
+            let names = (1..=n).map(|i| format!("agent-{i}")).collect();
+            (names, by_share(records, train, n, split, &mut generator)?)
+        }
+    };
+    let collect = |rows: &[usize]| {
+        let mut set = records.empty_like();
+        rows.iter().for_each(|&r| set.push_row(records.row(r)));
+        set
+    };
+    Ok(Sites { names, shards: places.iter().map(|rows| collect(rows)).collect(), test: collect(&test) })
+}
+
+/// Test and training rows, in the shuffled order.
+fn set_aside(
+    encoded: &Encoded,
+    order: Vec<usize>,
+    holdout: Holdout,
+) -> Result<(Vec<usize>, Vec<usize>), SimError> {
+    match holdout {
+        Holdout::None => Ok((vec![], order)),
+        Holdout::Fraction(fraction) => {
+            let n_test = (fraction * order.len() as f64).round() as usize;
+            if n_test == 0 || n_test >= order.len() {
+                return Err(SimError::HoldoutLeavesNothing { fraction, records: order.len() });
+            }
+            let (test, train) = order.split_at(n_test);
+            Ok((test.to_vec(), train.to_vec()))
+        }
+        Holdout::Official => {
+            let official = encoded.official_test.as_ref().ok_or(SimError::NoOfficialTest)?;
+            Ok(order.into_iter().partition(|&r| official[r]))
+        }
+    }
+}
+
+type Dealt = (Vec<String>, Vec<Vec<usize>>);
+
+fn by_site(encoded: &Encoded, train: &[usize], n_agents: Option<usize>) -> Result<Dealt, SimError> {
+    let sites = encoded.sites.as_ref().ok_or(SimError::NoSiteColumn)?;
+    if let Some(n) = n_agents.filter(|&n| n != sites.names.len()) {
+        return Err(SimError::AgentsAreSites { agents: n, sites: sites.names.len() });
+    }
+    let mut places = vec![vec![]; sites.names.len()];
+    for &r in train {
+        places[sites.of_record[r] as usize].push(r);
+    }
+    match places.iter().position(Vec::is_empty) {
+        Some(empty) => Err(SimError::EmptySite { site: sites.names[empty].clone() }),
+        None => Ok((sites.names.clone(), places)),
+    }
+}
+
+fn by_share(
+    records: &Dataset,
+    train: Vec<usize>,
+    n: usize,
+    split: Split,
+    generator: &mut ChaCha12Rng,
+) -> Result<Vec<Vec<usize>>, SimError> {
+    for _ in 0..MAX_TRIES {
+        let places = match split {
+            Split::LabelSkew(alpha) => {
+                let mut places = vec![vec![]; n];
+                let (positive, negative): (Vec<usize>, Vec<usize>) =
+                    train.iter().partition(|&&r| records.row(r).label > 0.0);
+                for class in [positive, negative] {
+                    for (place, rows) in places.iter_mut().zip(cut(&class, &dirichlet(n, alpha, generator))) {
+                        place.extend_from_slice(rows);
+                    }
+                }
+                places
+            }
+            Split::SizeSkew(alpha) => {
+                cut(&train, &dirichlet(n, alpha, generator)).into_iter().map(<[usize]>::to_vec).collect()
+            }
+            Split::Even | Split::Site => {
+                cut(&train, &vec![1.0 / n as f64; n]).into_iter().map(<[usize]>::to_vec).collect()
+            }
+        };
+        if places.iter().all(|p| !p.is_empty()) {
+            return Ok(places);
+        }
+        // A random draw left somebody with nothing: draw again, so that no agent is empty.
+    }
+    Err(SimError::SplitLeavesEmpty { split: split.to_string(), agents: n })
+}
+
+/// Consecutive pieces of `rows` in the given proportions.
+fn cut<'a>(rows: &'a [usize], shares: &[f64]) -> Vec<&'a [usize]> {
+    let mut sum = 0.0;
+    let mut start = 0;
+    let mut pieces = Vec::with_capacity(shares.len());
+    for (i, share) in shares.iter().enumerate() {
+        sum += share;
+        let end = if i + 1 == shares.len() { rows.len() } else { (sum * rows.len() as f64).round() as usize };
+        let end = end.clamp(start, rows.len());
+        pieces.push(&rows[start..end]);
+        start = end;
+    }
+    pieces
+}
+
+/// Proportions from a symmetric Dirichlet distribution.
+fn dirichlet(n: usize, alpha: f64, generator: &mut ChaCha12Rng) -> Vec<f64> {
+    let gamma = Gamma::new(alpha, 1.0).expect("the skew was checked to be positive");
+    let draws: Vec<f64> = (0..n).map(|_| gamma.sample(generator)).collect();
+    let sum: f64 = draws.iter().sum();
+    if sum > 0.0 {
+        return draws.iter().map(|d| d / sum).collect();
+    }
+    // Tiny α: every draw underflowed; the limit of the distribution gives all to one.
+    let chosen = generator.random_range(0..n);
+    (0..n).map(|i| f64::from(u8::from(i == chosen))).collect()
+}
