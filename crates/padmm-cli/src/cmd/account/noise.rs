@@ -1,0 +1,211 @@
+//! The noise of every round and what it costs: ideal Gaussian noise, or noise on a grid as sites release it.
+
+use padmm_privacy::outward::{add_up, div_up, mul_down, mul_up, sqrt_up};
+use padmm_privacy::{
+    AccountantKind, Budget, Decay, Delta, NoiseRequest, NoiseSchedule, PrivacyError, Sensitivity,
+    SensitivityInputs, ZcdpRho, dynamic_curve, gdp_epsilon, gdp_mu, paper_epsilon, paper_rho, rho_to_mu,
+};
+
+/// What the noise is found from.
+#[derive(Clone, Copy, Debug)]
+pub enum Wanted {
+    /// (ε, δ), spent by this conversion.
+    Budget(Budget, AccountantKind),
+    /// σ/Δ of the first round.
+    Multiplier(f64),
+    /// ρ over all rounds.
+    RhoTotal(ZcdpRho),
+    /// ρ of the first round.
+    RhoFirst(ZcdpRho),
+}
+
+/// Noise with its price. All charges and epsilons are rounded up.
+pub enum Noise {
+    /// Gaussian noise in real numbers: what the formulas are about.
+    Ideal(Ideal),
+    /// Discrete noise on a grid; its slack is inside δ.
+    Grid(NoiseSchedule),
+}
+
+/// Ideal noise, in units of the sensitivity.
+pub struct Ideal {
+    multiplier: f64,
+    decay: Decay,
+    delta: Delta,
+    /// ρ of each round.
+    charges: Vec<f64>,
+    /// ρ of all rounds up to each.
+    spent: Vec<f64>,
+}
+
+impl Noise {
+    /// Finds the noise; with `features`, on the grid for models of that length.
+    ///
+    /// The grid follows the noise and the noise the sensitivity, so one sensitivity stands for all.
+    pub fn find(
+        wanted: Wanted,
+        decay: Decay,
+        delta: Delta,
+        features: Option<usize>,
+    ) -> Result<Noise, PrivacyError> {
+        let Some(n_features) = features else { return Ideal::find(wanted, decay, delta).map(Noise::Ideal) };
+        let sensitivity = Sensitivity::per_record(&SensitivityInputs {
+            gradient_bound: 0.5,
+            n_records: 1,
+            tolerance: 0.0,
+            modulus: 1.0,
+        })?;
+        let schedule = match wanted {
+            Wanted::Budget(budget, accountant) => {
+                NoiseSchedule::calibrate(&NoiseRequest { budget, accountant, decay, sensitivity, n_features })
+            }
+            _ => {
+                let multiplier = multiplier(wanted, &decay);
+                NoiseSchedule::from_noise_multiplier(multiplier, decay, sensitivity, n_features, delta)
+            }
+        };
+        schedule.map(Noise::Grid)
+    }
+
+    /// ρ of one round, counted from 1.
+    pub fn rho(&self, round: u32) -> f64 {
+        match self {
+            Noise::Ideal(ideal) => ideal.charges[round as usize - 1],
+            Noise::Grid(schedule) => schedule.rho(round).value(),
+        }
+    }
+
+    /// ρ of rounds 1 to `round`.
+    pub fn rho_spent(&self, round: u32) -> ZcdpRho {
+        match self {
+            Noise::Ideal(ideal) => ideal.rho_spent(round),
+            Noise::Grid(schedule) => schedule.rho_spent(round),
+        }
+    }
+
+    /// ε of rounds 1 to `round`: exact, and by the paper's conversion.
+    pub fn epsilon_spent(&self, round: u32) -> (f64, f64) {
+        match self {
+            Noise::Ideal(ideal) => ideal.epsilon_spent(round),
+            Noise::Grid(schedule) => {
+                let spent = schedule.epsilon_spent(round);
+                (spent.exact, spent.paper)
+            }
+        }
+    }
+
+    /// The part of δ that pays for the noise being discrete.
+    pub fn delta_slack(&self) -> f64 {
+        match self {
+            Noise::Ideal(_) => 0.0,
+            Noise::Grid(schedule) => schedule.report().delta_slack,
+        }
+    }
+
+    /// Bits of the grid, if there is one.
+    pub fn grid_bits(&self) -> Option<u32> {
+        match self {
+            Noise::Ideal(_) => None,
+            Noise::Grid(schedule) => Some(schedule.grid_bits()),
+        }
+    }
+
+    /// σ/Δ of the first round.
+    pub fn multiplier_first(&self) -> f64 {
+        match self {
+            Noise::Ideal(ideal) => ideal.multiplier,
+            Noise::Grid(schedule) => schedule.report().noise_multiplier_first,
+        }
+    }
+
+    /// σ/Δ of the last round.
+    pub fn multiplier_last(&self) -> f64 {
+        match self {
+            Noise::Ideal(ideal) => {
+                ideal.multiplier * ideal.decay.rate().powf(0.5 * f64::from(ideal.decay.rounds() - 1))
+            }
+            Noise::Grid(schedule) => schedule.report().noise_multiplier_last,
+        }
+    }
+}
+
+impl Ideal {
+    fn find(wanted: Wanted, decay: Decay, delta: Delta) -> Result<Ideal, PrivacyError> {
+        let mut multiplier = multiplier(wanted, &decay);
+        let Wanted::Budget(budget, accountant) = wanted else {
+            let mut ideal = Ideal::new(multiplier, decay, delta)?;
+            // The multiplier was rounded up; what was asked about is the charge before that.
+            match wanted {
+                Wanted::RhoTotal(rho) => ideal.raise_total(rho.value()),
+                Wanted::RhoFirst(rho) => ideal = Ideal::charging(rho, multiplier, decay, delta)?,
+                _ => {}
+            }
+            return Ok(ideal);
+        };
+        let mut step = f64::EPSILON;
+        loop {
+            // Adding up charges upward costs a few units in the last place; the noise grows until they are paid for.
+            let ideal = Ideal::new(multiplier, decay, delta)?;
+            let (exact, paper) = ideal.epsilon_spent(decay.rounds());
+            let spent = match accountant {
+                AccountantKind::Exact => exact,
+                AccountantKind::Paper => paper.max(exact),
+            };
+            if spent <= budget.epsilon.value() {
+                return Ok(ideal);
+            }
+            multiplier = mul_up(multiplier, 1.0 + step);
+            step *= 2.0;
+        }
+    }
+
+    /// Noise of `multiplier` sensitivities in the first round: `rho(1) = 1 / (2 multiplier^2)`, rounded up.
+    fn new(multiplier: f64, decay: Decay, delta: Delta) -> Result<Ideal, PrivacyError> {
+        if !(multiplier > 0.0 && multiplier.is_finite()) {
+            let allowed = "a finite number above 0";
+            return Err(PrivacyError::OutOfRange { name: "noise multiplier", value: multiplier, allowed });
+        }
+        let ratio = div_up(1.0, multiplier);
+        Ideal::charging(ZcdpRho::new(mul_up(0.5, mul_up(ratio, ratio)))?, multiplier, decay, delta)
+    }
+
+    fn charging(rho: ZcdpRho, multiplier: f64, decay: Decay, delta: Delta) -> Result<Ideal, PrivacyError> {
+        let charges = dynamic_curve(rho, &decay);
+        let add = |sum: &mut f64, charge: &f64| {
+            *sum = add_up(*sum, *charge);
+            Some(*sum)
+        };
+        let spent: Vec<f64> = charges.iter().scan(0.0, add).collect();
+        ZcdpRho::new(spent[spent.len() - 1])?;
+        Ok(Ideal { multiplier, decay, delta, charges, spent })
+    }
+
+    fn raise_total(&mut self, rho: f64) {
+        let last = self.spent.len() - 1;
+        self.spent[last] = self.spent[last].max(rho);
+    }
+
+    fn rho_spent(&self, round: u32) -> ZcdpRho {
+        ZcdpRho::new(self.spent[round as usize - 1]).expect("part of a sum that was checked")
+    }
+
+    fn epsilon_spent(&self, round: u32) -> (f64, f64) {
+        let rho = self.rho_spent(round);
+        (gdp_epsilon(rho_to_mu(rho), self.delta).value(), paper_epsilon(rho, self.delta).value())
+    }
+}
+
+/// σ/Δ of the first round, rounded up: `sqrt(sum / (2 rho))`, where `sum` is what all rounds cost if the first costs 1.
+fn multiplier(wanted: Wanted, decay: &Decay) -> f64 {
+    let (rho, sum) = match wanted {
+        Wanted::Multiplier(multiplier) => return multiplier,
+        Wanted::RhoFirst(rho) => (rho.value(), 1.0),
+        Wanted::RhoTotal(rho) => (rho.value(), decay.sum_of_charges()),
+        Wanted::Budget(budget, AccountantKind::Paper) => (paper_rho(budget).value(), decay.sum_of_charges()),
+        Wanted::Budget(budget, AccountantKind::Exact) => {
+            let mu = gdp_mu(budget).value();
+            (0.5 * mul_down(mu, mu), decay.sum_of_charges())
+        }
+    };
+    sqrt_up(div_up(sum, 2.0 * rho))
+}

@@ -1,0 +1,267 @@
+//! `padmm simulate`: a whole network in one process.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use comfy_table::{CellAlignment, Table, presets};
+use indicatif::{ProgressBar, ProgressStyle};
+use padmm_core::model::{Model, Provenance};
+use padmm_core::plan::Output;
+use padmm_data::{Loaded, load, write_model};
+use padmm_privacy::SensitivityBasis;
+use padmm_sim::metrics::ModelMetrics;
+use padmm_sim::record::{MeanStd, Record, RunRecord};
+use padmm_sim::{Progress, Simulation, SimulationPlan};
+use serde_json::{Value, json};
+
+use super::{print, print_json};
+use crate::out_folder::OutFolder;
+use crate::settings::Settings;
+
+/// Arguments of `padmm simulate`.
+#[derive(clap::Args)]
+pub struct Args {
+    /// Settings from a TOML file with the flags' names as keys; flags win
+    #[arg(long, value_name = "FILE")]
+    plan: Option<PathBuf>,
+    #[command(flatten)]
+    settings: Settings,
+    /// Threads [default: all cores]; results do not depend on it
+    #[arg(long, value_name = "N", help_heading = "Run", allow_negative_numbers = true)]
+    threads: Option<usize>,
+    /// Folder for the record, the trace, the plot and the model [default: a new one under runs/]
+    #[arg(long, value_name = "DIR", help_heading = "Run")]
+    out: Option<PathBuf>,
+    /// Leave out the run without noise beside the private one
+    #[arg(long, help_heading = "Run")]
+    no_reference: bool,
+    /// Print one JSON object on standard output, everything else on standard error
+    #[arg(long, help_heading = "Run")]
+    json: bool,
+    /// No progress bar and no table
+    #[arg(long, short, help_heading = "Run")]
+    quiet: bool,
+}
+
+/// Runs `padmm simulate`.
+pub fn run(args: Args) -> anyhow::Result<()> {
+    let settings = match &args.plan {
+        Some(path) => args.settings.or(Settings::read(path)?),
+        None => args.settings,
+    };
+    if let Some(n) = args.threads {
+        anyhow::ensure!(n > 0, "--threads must be at least 1");
+        rayon::ThreadPoolBuilder::new()
+            .num_threads(n)
+            .build_global()
+            .context("the threads cannot be started")?;
+    }
+    // Settings are checked before the records are read, and everything before anything is written.
+    settings.draft()?.check()?;
+    let loaded = load(&settings.source()?)?;
+    let plan = settings.simulation(&loaded, !args.no_reference)?;
+    let bar = progress_bar(args.quiet);
+    let watch = |p: Progress| {
+        bar.set_length(p.total);
+        bar.set_position(p.done);
+        let epsilon = p.epsilon.map_or(String::from("no privacy"), |e| format!("ε spent {e:.2}"));
+        bar.set_message(format!("average loss {:.4}, {epsilon}", p.average_loss));
+    };
+    let Loaded { schema, encoded, .. } = loaded;
+    let folder_name = folder_name(&plan);
+    let simulation = Simulation::prepare(plan, encoded)?;
+    let folder = match args.out {
+        Some(out) => OutFolder::at(&out)?,
+        None => OutFolder::numbered(&folder_name)?,
+    };
+    let (record, model) = simulation.run(&watch)?;
+    bar.finish_and_clear();
+    write_outputs(&record, schema, &model, folder.path())?;
+    let out = folder.keep();
+    if args.json {
+        print_json(&contract(&record))?;
+    }
+    if !args.quiet {
+        let text = format!("{}\n{}", summary(&record), places(&out));
+        if args.json { eprint!("{text}") } else { print(&text)? }
+    }
+    Ok(())
+}
+
+fn progress_bar(quiet: bool) -> ProgressBar {
+    if quiet {
+        return ProgressBar::hidden();
+    }
+    let style = ProgressStyle::with_template("{bar:30} {pos}/{len} rounds  {msg}  {eta} left");
+    ProgressBar::new(0).with_style(style.expect("the template is well formed"))
+}
+
+/// `<dataset>-<algorithm>`
+fn folder_name(plan: &SimulationPlan) -> String {
+    let dataset = Path::new(&plan.dataset).file_stem().map_or("data".into(), |s| s.to_string_lossy());
+    format!("{dataset}-{}", plan.plan.settings().algorithm.name())
+}
+
+fn write_outputs(
+    record: &Record,
+    schema: padmm_core::schema::Schema,
+    model: &[f64],
+    out: &Path,
+) -> anyhow::Result<()> {
+    let write = |name: &str, bytes: &[u8]| padmm_data::write_atomically(&out.join(name), true, bytes);
+    write("trace.csv", record.trace_csv().as_bytes())?;
+    let figure = crate::plot::figure(record);
+    write("plot.svg", figure.to_svg().as_bytes())?;
+    write("plot.png", &figure.to_png(2.0)?)?;
+    let settings = record.setting.plan.settings();
+    let provenance = Provenance {
+        version: record.version.clone(),
+        algorithm: settings.algorithm.name().to_owned(),
+        output: serde_json::to_value(settings.output)?.as_str().unwrap_or_default().to_owned(),
+    };
+    let privacy = record.privacy.as_ref().map(serde_json::to_value).transpose()?;
+    let model = Model::new(schema, settings.loss, model, privacy, provenance)?;
+    write_model(&out.join("model.json"), &model, true)?;
+    write("record.json", serde_json::to_string_pretty(record)?.as_bytes())?;
+    Ok(())
+}
+
+fn places(out: &Path) -> String {
+    let file = |name: &str| out.join(name).display().to_string();
+    format!(
+        "\nplot    {}\nrecord  {}\nmodel   {}\n",
+        file("plot.png"),
+        file("record.json"),
+        file("model.json")
+    )
+}
+
+/// The `--json` object.
+fn contract(record: &Record) -> Value {
+    let s = &record.summary;
+    let mean_std = |m: &MeanStd| json!({ "mean": m.mean, "std": m.std });
+    let per_round: Vec<f64> = s.average_loss_per_round.iter().map(|m| m.mean).collect();
+    json!({
+        "algorithm": record.setting.plan.settings().algorithm.name(),
+        "agents": record.setting.sites.len(),
+        "rounds": record.setting.plan.settings().rounds,
+        "runs": record.runs.len(),
+        "records": record.setting.records,
+        "features": record.setting.features,
+        "penalty": record.setting.penalty,
+        "privacy": record.privacy,
+        "average_loss": { "mean": s.average_loss.mean, "std": s.average_loss.std, "per_round_mean": per_round },
+        "pooled_loss": mean_std(&s.pooled_loss),
+        "model_loss": mean_std(&s.model_loss),
+        "optimum": { "loss": record.optimum.loss, "objective": record.optimum.objective },
+        "accuracy": s.accuracy.as_ref().map(|m| m.mean),
+        "auc": s.auc.as_ref().map(|m| m.mean),
+        "evaluated_on": s.evaluated_on,
+        "seconds": record.seconds,
+    })
+}
+
+/// The table and the guarantee, for people.
+fn summary(record: &Record) -> String {
+    let (s, settings) = (&record.summary, record.setting.plan.settings());
+    let counts = record.setting.records;
+    let mut text = format!(
+        "{} on {}: {} agents, {} graph, {} rounds, {} records of {} features ({} dropped), penalty {:.3e}\n\n",
+        settings.algorithm.title(),
+        record.setting.dataset,
+        record.setting.sites.len(),
+        record.setting.graph,
+        settings.rounds,
+        counts.train,
+        record.setting.features,
+        counts.dropped,
+        record.setting.penalty,
+    );
+    text.push_str(&losses(record));
+    text.push_str(&format!("\nAccuracy and AUC on {}. Loss on all training records.\n", s.evaluated_on));
+    text.push_str(&privacy_lines(record));
+    text
+}
+
+/// What the run cost, and whether that is a guarantee.
+fn privacy_lines(record: &Record) -> String {
+    let Some(p) = &record.privacy else {
+        return "\nno privacy: the agents exchanged their exact models\n".to_owned();
+    };
+    // Four decimals, upward.
+    let up = |epsilon: f64| (epsilon * 1e4).ceil() / 1e4;
+    let warning = match p.sensitivity_basis {
+        SensitivityBasis::Record => "",
+        SensitivityBasis::Paper => ": NOT PROVED, no guarantee is stated",
+    };
+    let simulated = if record.noise_source.contains("insecure") {
+        "This was a simulation with noise from a seed: the statement is what the same plan guarantees between real sites, which draw secure noise."
+    } else {
+        ""
+    };
+    format!(
+        "\nε exact {:.4}, by the paper's formula {:.4}, δ {} (of which {:.1e} for the noise being discrete)\n\
+         ρ {:.5}, noise std {:.4} in the first round and {:.4} in the last\n\
+         sensitivity {:.4e}: {}{warning}\n\n{}\n",
+        up(p.epsilon_exact),
+        up(p.epsilon_paper),
+        p.delta,
+        p.delta_slack,
+        p.rho_total,
+        p.noise_std_first,
+        p.noise_std_last,
+        p.sensitivity,
+        p.sensitivity_basis,
+        wrapped(&format!("{} {simulated}", p.statement), 110),
+    )
+}
+
+fn losses(record: &Record) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_header(["", "loss", "accuracy", "AUC"]);
+    for column in 1..4 {
+        if let Some(column) = table.column_mut(column) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    let several = record.runs.len() > 1;
+    let cell = |m: &MeanStd| {
+        if several { format!("{:.4} ± {:.4}", m.mean, m.std) } else { format!("{:.4}", m.mean) }
+    };
+    let mut row = |name: &str, of: &dyn Fn(&RunRecord) -> ModelMetrics, runs: &[RunRecord]| {
+        let optional = |f: fn(&ModelMetrics) -> Option<f64>| {
+            let values: Option<Vec<f64>> = runs.iter().map(|r| f(&of(r))).collect();
+            values.map_or("–".to_owned(), |v| cell(&MeanStd::of(v.into_iter())))
+        };
+        let loss = cell(&MeanStd::of(runs.iter().map(|r| of(r).loss)));
+        table.add_row([name.to_owned(), loss, optional(|m| m.accuracy), optional(|m| m.auc)]);
+    };
+    let kept =
+        |output| if output == record.setting.plan.settings().output { ", kept by the sites" } else { "" };
+    row(&format!("smoothed model{}", kept(Output::Smoothed)), &|r| r.smoothed, &record.runs);
+    row(&format!("last release (the paper's output){}", kept(Output::Last)), &|r| r.last, &record.runs);
+    if let Some(reference) = &record.reference {
+        row("without noise, same rounds", &|r| r.last, std::slice::from_ref(reference));
+    }
+    let o = &record.optimum;
+    let number = |v: Option<f64>| v.map_or("–".to_owned(), |v| format!("{v:.4}"));
+    table.add_row(["pooled optimum".to_owned(), format!("{:.4}", o.loss), number(o.accuracy), number(o.auc)]);
+    format!("{table}\n")
+}
+
+/// Lines of at most `width` characters.
+fn wrapped(text: &str, width: usize) -> String {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let line = lines.last_mut().expect("there is always a line");
+        if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > width {
+            lines.push(word.to_owned());
+        } else {
+            if !line.is_empty() {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+    }
+    lines.join("\n")
+}

@@ -1,0 +1,283 @@
+//! The settings of a simulation, from flags or from a `plan.toml` with the same names: flags win over the file, the file
+//! over the defaults.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, anyhow, bail};
+use padmm_core::algorithm::AlgorithmKind;
+use padmm_core::graph::GraphSpec;
+use padmm_core::loss::Loss;
+use padmm_core::plan::{Output, PlanDraft};
+use padmm_core::regularizer::Regularizer;
+use padmm_data::{Loaded, Source};
+use padmm_privacy::{AccountantKind, SensitivityBasis};
+use padmm_sim::{Holdout, NoiseKind, SimulationPlan, Split};
+use serde::{Deserialize, Deserializer, Serialize};
+
+/// Everything that can be set. A key left out has the default that its flag's help names.
+#[derive(clap::Args, Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Settings {
+    /// Shipped data set: adult or heart [default: adult]
+    #[arg(long, value_name = "NAME", help_heading = "Data", conflicts_with = "data")]
+    dataset: Option<String>,
+    /// Own data, CSV or Parquet
+    #[arg(long, value_name = "FILE", help_heading = "Data")]
+    data: Option<PathBuf>,
+    /// Schema of --data
+    #[arg(long, value_name = "FILE", help_heading = "Data")]
+    schema: Option<PathBuf>,
+    /// Number of agents [default: 5, or the sites of the site column]
+    #[arg(long, value_name = "N", help_heading = "Data", allow_negative_numbers = true)]
+    agents: Option<usize>,
+    /// even, site, label-skew:ALPHA or size-skew:ALPHA [default: site if the data has sites and --agents is not given, else even]
+    #[arg(long, value_name = "HOW", help_heading = "Data")]
+    split: Option<String>,
+    /// Records set aside for evaluation: a fraction, or `official` for Adult's test file [default: none]
+    #[arg(long, value_name = "F", help_heading = "Data", allow_negative_numbers = true)]
+    #[serde(default, deserialize_with = "text_or_number")]
+    holdout: Option<String>,
+
+    /// logistic, hinge, huberized-hinge, huber or (without privacy) squared [default: logistic]
+    #[arg(long, value_name = "NAME", help_heading = "Problem")]
+    loss: Option<String>,
+    /// Width of huber [default: 0.1] and huberized-hinge [default: 0.5]
+    #[arg(long, value_name = "H", help_heading = "Problem", allow_negative_numbers = true)]
+    loss_width: Option<f64>,
+    /// none, l2, l1, elastic-net or group-lasso [default: l2]
+    #[arg(long, value_name = "NAME", help_heading = "Problem")]
+    regularizer: Option<String>,
+    /// Strength Λ of the regulariser in R(x) = Λ‖x‖² (every agent has R/N) [default: 0.001]
+    #[arg(long, value_name = "L", help_heading = "Problem", allow_negative_numbers = true)]
+    regularization: Option<f64>,
+    /// Share of the L1 part in elastic-net [default: 0.5]
+    #[arg(long, value_name = "A", help_heading = "Problem", allow_negative_numbers = true)]
+    l1_ratio: Option<f64>,
+
+    /// p-admm or admm (no privacy) [default: p-admm]
+    #[arg(long, value_name = "NAME", help_heading = "Algorithm")]
+    algorithm: Option<String>,
+    /// ring, path, star, complete, grid, torus, erdos-renyi:P, geometric:R, small-world:K,BETA, regular:D or edges:a-b,b-c
+    /// [default: complete]
+    #[arg(long, value_name = "GRAPH", help_heading = "Algorithm")]
+    graph: Option<GraphText>,
+    /// ADMM penalty η [default: derived from public facts]
+    #[arg(long, value_name = "E", help_heading = "Algorithm", allow_negative_numbers = true)]
+    penalty: Option<f64>,
+    /// Private rounds K [default: 50]
+    #[arg(long, value_name = "K", help_heading = "Algorithm", allow_negative_numbers = true)]
+    rounds: Option<u32>,
+    /// Solver tolerance as a part of 2B/n; it enters the sensitivity [default: 1e-6, hinge 1e-3]
+    #[arg(long, value_name = "T", help_heading = "Algorithm", allow_negative_numbers = true)]
+    tolerance: Option<f64>,
+    /// Model that sites keep: smoothed or last [default: smoothed]
+    #[arg(long, value_name = "WHICH", help_heading = "Algorithm")]
+    output: Option<String>,
+
+    /// Total privacy loss ε of every site [default: 5]
+    #[arg(long, value_name = "E", help_heading = "Privacy", allow_negative_numbers = true)]
+    epsilon: Option<f64>,
+    /// δ [default: 0.0001]
+    #[arg(long, value_name = "D", help_heading = "Privacy", allow_negative_numbers = true)]
+    delta: Option<f64>,
+    /// Factor R of the noise variance from round to round [default: 0.995]
+    #[arg(long, value_name = "R", help_heading = "Privacy", allow_negative_numbers = true)]
+    decay: Option<f64>,
+    /// Conversion that calibrates the noise: exact or paper [default: exact]
+    #[arg(long, value_name = "WHICH", help_heading = "Privacy")]
+    accountant: Option<String>,
+    /// record (derived and proven) or paper (for comparison only) [default: record]
+    #[arg(long, value_name = "WHICH", help_heading = "Privacy")]
+    sensitivity: Option<String>,
+    /// seeded (repeatable, for simulation only) or secure (the sampler of real sites) [default: seeded]
+    #[arg(long, value_name = "WHICH", help_heading = "Privacy")]
+    noise: Option<String>,
+
+    /// Independent runs; mean and standard deviation are reported [default: 1]
+    #[arg(long, value_name = "N", help_heading = "Run", allow_negative_numbers = true)]
+    runs: Option<u32>,
+    /// Seed of split, random graph and simulated noise [default: 1]
+    #[arg(long, value_name = "S", help_heading = "Run", allow_negative_numbers = true)]
+    seed: Option<u64>,
+}
+
+/// A file may say `holdout = 0.2` without quotation marks.
+fn text_or_number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged, expecting = "`holdout` is a fraction or one of \"official\", \"none\"")]
+    enum Either {
+        Text(String),
+        Number(f64),
+    }
+    Either::deserialize(deserializer).map(|either| {
+        Some(match either {
+            Either::Text(text) => text,
+            Either::Number(number) => number.to_string(),
+        })
+    })
+}
+
+/// A graph in a flag is text; in a file it may also be an array of pairs of site names.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(transparent)]
+pub struct GraphText(GraphSpec);
+
+impl std::str::FromStr for GraphText {
+    type Err = padmm_core::graph::GraphError;
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        text.parse().map(GraphText)
+    }
+}
+
+impl Settings {
+    /// The settings of a `plan.toml`.
+    pub fn read(path: &Path) -> anyhow::Result<Settings> {
+        let text = std::fs::read_to_string(path)
+            .with_context(|| format!("the plan '{}' cannot be read", path.display()))?;
+        toml::from_str(&text).map_err(|error: toml::de::Error| {
+            let before = |span: std::ops::Range<usize>| &text[..span.start.min(text.len())];
+            let line = error.span().map_or(1, |span| before(span).matches('\n').count() + 1);
+            anyhow!("the plan '{}' is not understood, line {line}: {}", path.display(), error.message())
+        })
+    }
+
+    /// These settings, with those of `file` where these are silent.
+    pub fn or(self, file: Settings) -> Settings {
+        // A data set named by a flag replaces the file's data altogether.
+        let own_data = self.dataset.is_some() || self.data.is_some();
+        let data_of = |mine: Option<PathBuf>, theirs: Option<PathBuf>| if own_data { mine } else { theirs };
+        Settings {
+            dataset: if own_data { self.dataset } else { file.dataset },
+            data: data_of(self.data, file.data),
+            schema: self.schema.or(if own_data { None } else { file.schema }),
+            agents: self.agents.or(file.agents),
+            split: self.split.or(file.split),
+            holdout: self.holdout.or(file.holdout),
+            loss: self.loss.or(file.loss),
+            loss_width: self.loss_width.or(file.loss_width),
+            regularizer: self.regularizer.or(file.regularizer),
+            regularization: self.regularization.or(file.regularization),
+            l1_ratio: self.l1_ratio.or(file.l1_ratio),
+            algorithm: self.algorithm.or(file.algorithm),
+            graph: self.graph.or(file.graph),
+            penalty: self.penalty.or(file.penalty),
+            rounds: self.rounds.or(file.rounds),
+            tolerance: self.tolerance.or(file.tolerance),
+            output: self.output.or(file.output),
+            epsilon: self.epsilon.or(file.epsilon),
+            delta: self.delta.or(file.delta),
+            decay: self.decay.or(file.decay),
+            accountant: self.accountant.or(file.accountant),
+            sensitivity: self.sensitivity.or(file.sensitivity),
+            noise: self.noise.or(file.noise),
+            runs: self.runs.or(file.runs),
+            seed: self.seed.or(file.seed),
+        }
+    }
+
+    /// Where the records come from.
+    pub fn source(&self) -> anyhow::Result<Source> {
+        match (&self.dataset, &self.data, &self.schema) {
+            (Some(_), Some(_), _) => bail!("the plan names both a dataset and a data file: keep one"),
+            (name, None, None) => Ok(Source::Shipped(name.clone().unwrap_or_else(|| "adult".to_owned()))),
+            (None, Some(path), Some(schema)) => {
+                Ok(Source::File { path: path.clone(), schema: schema.clone() })
+            }
+            (None, Some(path), None) => bail!(
+                "--data {path} needs --schema FILE: `padmm schema draft {path}` drafts one",
+                path = path.display()
+            ),
+            (_, None, Some(_)) => {
+                bail!("--schema goes with --data FILE; a shipped data set brings its own schema")
+            }
+        }
+    }
+
+    /// The checked plan of a simulation on `loaded`.
+    pub fn simulation(&self, loaded: &Loaded, reference: bool) -> anyhow::Result<SimulationPlan> {
+        let split = match &self.split {
+            Some(text) => text.parse()?,
+            None if loaded.encoded.sites.is_some() && self.agents.is_none() => Split::Site,
+            None => Split::Even,
+        };
+        let holdout = self.holdout.as_deref().map_or(Ok(Holdout::None), str::parse)?;
+        let noise = named(
+            "noise",
+            self.noise.as_deref(),
+            &[("seeded", NoiseKind::Seeded), ("secure", NoiseKind::Secure)],
+        )?;
+        Ok(SimulationPlan {
+            dataset: loaded.name.clone(),
+            n_agents: self.agents,
+            graph: self.graph.clone().map_or(GraphSpec::Complete, |g| g.0),
+            split,
+            holdout,
+            runs: self.runs.unwrap_or(1),
+            seed: self.seed.unwrap_or(1),
+            noise: noise.unwrap_or_default(),
+            reference,
+            plan: self.draft()?.check()?,
+        })
+    }
+
+    /// The plan's own part.
+    pub fn draft(&self) -> anyhow::Result<PlanDraft> {
+        let d = PlanDraft::default();
+        let algorithms = AlgorithmKind::ALL.map(|a| (a.name(), a));
+        let accountants = [("exact", AccountantKind::Exact), ("paper", AccountantKind::Paper)];
+        let bases = [("record", SensitivityBasis::Record), ("paper", SensitivityBasis::Paper)];
+        let outputs = [("smoothed", Output::Smoothed), ("last", Output::Last)];
+        Ok(PlanDraft {
+            algorithm: named("algorithm", self.algorithm.as_deref(), &algorithms)?.unwrap_or(d.algorithm),
+            rounds: self.rounds.unwrap_or(d.rounds),
+            penalty: self.penalty.or(d.penalty),
+            decay: self.decay.unwrap_or(d.decay),
+            epsilon: self.epsilon.unwrap_or(d.epsilon),
+            delta: self.delta.unwrap_or(d.delta),
+            accountant: named("accountant", self.accountant.as_deref(), &accountants)?
+                .unwrap_or(d.accountant),
+            sensitivity: named("sensitivity", self.sensitivity.as_deref(), &bases)?.unwrap_or(d.sensitivity),
+            loss: self.loss()?.unwrap_or(d.loss),
+            regularizer: self.regularizer()?,
+            tolerance: self.tolerance.or(d.tolerance),
+            output: named("output", self.output.as_deref(), &outputs)?.unwrap_or(d.output),
+        })
+    }
+
+    fn loss(&self) -> anyhow::Result<Option<Loss>> {
+        let width = |default| self.loss_width.unwrap_or(default);
+        let known = [
+            ("logistic", Loss::Logistic),
+            ("hinge", Loss::Hinge),
+            ("huberized-hinge", Loss::HuberizedHinge { width: width(0.5) }),
+            ("huber", Loss::Huber { width: width(0.1) }),
+            ("squared", Loss::Squared),
+        ];
+        named("loss", self.loss.as_deref(), &known)
+    }
+
+    fn regularizer(&self) -> anyhow::Result<Regularizer> {
+        let strength = self.regularization.unwrap_or(1e-3);
+        let l2 = Regularizer::L2 { strength };
+        let known = [
+            ("none", Regularizer::None),
+            ("l2", l2),
+            ("l1", Regularizer::L1 { strength }),
+            ("elastic-net", Regularizer::ElasticNet { strength, l1_ratio: self.l1_ratio.unwrap_or(0.5) }),
+            ("group-lasso", Regularizer::GroupLasso { strength }),
+        ];
+        Ok(named("regularizer", self.regularizer.as_deref(), &known)?.unwrap_or(l2))
+    }
+}
+
+/// The value that a name stands for.
+fn named<T: Copy>(flag: &str, text: Option<&str>, known: &[(&str, T)]) -> anyhow::Result<Option<T>> {
+    let Some(text) = text else { return Ok(None) };
+    match known.iter().find(|k| k.0 == text) {
+        Some(k) => Ok(Some(k.1)),
+        None => {
+            let names: Vec<&str> = known.iter().map(|k| k.0).collect();
+            bail!("--{flag} '{text}' is not known: use {}", names.join(", "))
+        }
+    }
+}
