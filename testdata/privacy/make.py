@@ -1,13 +1,16 @@
 """Reference values for the conversions of padmm-privacy, in 60-digit arithmetic.
 
-Run:  python make.py > gdp.json      (needs mpmath)
+Run:  python make.py > gdp.json                            (needs mpmath)
+      python make.py composition > composition.json
 
 Inputs are exact doubles. Each truth t is written as the two doubles that enclose it, `below <= t <= above`, in shortest
 decimal form, so that a test can say "never below the truth" without a rounding of its own.
 """
 
+import itertools
 import json
 import math
+import random
 import sys
 
 from mpmath import mp, mpf
@@ -125,9 +128,160 @@ def main():
     mp.dps = 25
     for e, d in [(1.0, 1e-4), (5.0, 1e-4), (10.0, 1e-4), (40.0, 1e-6), (0.1, 1e-8)]:
         out["zcdp_rho"].append({"epsilon": repr(e), "delta": repr(d), **enclose(zcdp_rho(mpf(e), mpf(d)))})
+    write(out)
+
+
+def loss_distribution(epsilons):
+    """All 2^K sums of +-epsilon_k with their probabilities: the losses of K randomised responses, one by one."""
+    atoms = []
+    for signs in itertools.product((1, -1), repeat=len(epsilons)):
+        loss, probability = mpf(0), mpf(1)
+        for sign, e in zip(signs, epsilons):
+            loss += sign * e
+            probability *= 1 / (1 + mp.exp(-sign * e))
+        atoms.append((loss, probability))
+    return atoms
+
+
+def equal_distribution(epsilon, k):
+    """The same for k equal steps, by the binomial formula."""
+    keep = 1 / (1 + mp.exp(-epsilon))
+    return [((k - 2 * l) * epsilon, mp.binomial(k, l) * keep ** (k - l) * (1 - keep) ** l) for l in range(k + 1)]
+
+
+def optimal_epsilon(atoms, delta):
+    value = lambda e: sum(p * (1 - mp.exp(e - l)) for l, p in atoms if l > e)
+    if value(mpf(0)) <= delta:
+        return mpf(0)
+    low, high = mpf(0), max(l for l, _ in atoms)
+    for _ in range(110):
+        middle = (low + high) / 2
+        if value(middle) > delta:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def smallest_over_orders(divergence, delta, centre):
+    """min over a of D_a + ln((a-1)/a) - (ln delta + ln a)/(a-1), by ternary search in ln(a-1)."""
+
+    def value(t):
+        a = 1 + mp.exp(t)
+        return divergence(a) + mp.log((a - 1) / a) - (mp.log(delta) + mp.log(a)) / (a - 1)
+
+    low, high = centre - 12, centre + 30
+    for _ in range(160):
+        left, right = low + (high - low) / 3, high - (high - low) / 3
+        if value(left) < value(right):
+            high = right
+        else:
+            low = left
+    return max(mpf(0), value((low + high) / 2))
+
+
+def pure_divergence(e, a):
+    return mp.log((mp.exp(a * e) + mp.exp((1 - a) * e)) / (1 + mp.exp(e))) / (a - 1)
+
+
+def objective_bound(shift, jacobian, a):
+    return jacobian + a * shift**2 / 2 + mp.log(2 * mp.ncdf((a - 1) * shift)) / (a - 1)
+
+
+class Minimiser:
+    """The released minimiser of mean log(1 + exp(-u x)) + m x^2/2 + b x, b ~ N(0, std^2), on the line."""
+
+    def __init__(self, records, modulus, std):
+        self.records, self.modulus, self.std = records, modulus, std
+
+    def density(self, x):
+        n = len(self.records)
+        gradient, curvature = self.modulus * x, self.modulus
+        for u in self.records:
+            sigmoid = 1 / (1 + mp.exp(u * x))
+            gradient -= u * sigmoid / n
+            curvature += u * u * sigmoid * (1 - sigmoid) / n
+        return mp.npdf(gradient / self.std) / self.std * curvature
+
+
+def compared(records, other, modulus, std):
+    """True divergences of some orders and the true epsilon at some deltas, the larger of both directions."""
+    first, second = Minimiser(records, modulus, std), Minimiser(other, modulus, std)
+    # High orders look far into the tail: order 16 moves the mass by 16 shifts, at most 40 standard deviations here.
+    cuts = [(2 + 60 * std) / modulus * mpf(i) / 40 for i in range(-40, 41)]
+    reach = (1 + 14 * std) / modulus
+    orders, deltas = (1.1, 1.5, 2.0, 4.0, 16.0), (1e-2, 1e-4)
+    out = {"divergences": [], "epsilons": []}
+    for a in orders:
+        both = []
+        for p, q in ((first, second), (second, first)):
+            integral = mp.quad(lambda x: p.density(x) ** mpf(a) * q.density(x) ** (1 - mpf(a)), cuts)
+            both.append(mp.log(integral) / (mpf(a) - 1))
+        out["divergences"].append([repr(a), mp.nstr(max(both), 12)])
+    for d in deltas:
+        both = []
+        for p, q in ((first, second), (second, first)):
+            # The hockey-stick divergence on a fine fixed grid: plain sums are accurate enough for a one-sided check.
+            points = [reach * (mpf(2 * i + 1) / 4000 - 1) for i in range(4000)]
+            pairs = [(p.density(x), q.density(x)) for x in points]
+            stick = lambda e: sum(max(f - mp.exp(e) * g, 0) for f, g in pairs) * reach / 2000
+            low, high = mpf(0), mpf(20)
+            for _ in range(26):
+                middle = (low + high) / 2
+                if stick(middle) > d:
+                    low = middle
+                else:
+                    high = middle
+            both.append(low)
+        out["epsilons"].append([repr(d), mp.nstr(max(both), 7)])
+    return out
+
+
+def composition():
+    out = {"pure_equal": [], "pure_unequal": [], "pure_rdp": [], "objective_rdp": [], "objective_true": []}
+    mp.dps = 40
+    deltas = (1e-9, 1e-5, 1e-4, 1e-2, 0.3)
+    for e in (1e-3, 0.02, 0.1, 0.5, 2.0, 9.0):
+        for k in (1, 2, 10, 50, 200):
+            atoms = equal_distribution(mpf(e), k)
+            centre = mp.log(mp.log(1000) / (k * mpf(e) ** 2)) / 2
+            for d in deltas:
+                row = {"epsilons": [repr(e)], "count": k, "delta": repr(d)}
+                out["pure_equal"].append({**row, **enclose(optimal_epsilon(atoms, mpf(d)))})
+                if d in (1e-9, 1e-4):
+                    rdp = smallest_over_orders(lambda a: k * pure_divergence(mpf(e), a), mpf(d), centre)
+                    out["pure_rdp"].append({**row, **enclose(rdp)})
+    draw = random.Random(1)
+    for k in (2, 3, 5, 7, 8):
+        for size in (0.05, 0.5, 2.0):
+            epsilons = [size * (0.2 + draw.random()) for _ in range(k)]
+            atoms = loss_distribution([mpf(e) for e in epsilons])
+            for d in deltas[1:]:
+                row = {"epsilons": [repr(e) for e in epsilons], "count": 1, "delta": repr(d)}
+                out["pure_unequal"].append({**row, **enclose(optimal_epsilon(atoms, mpf(d)))})
+            centre = mp.log(mp.log(10000) / sum(mpf(e) ** 2 for e in epsilons)) / 2
+            rdp = smallest_over_orders(lambda a: sum(pure_divergence(mpf(e), a) for e in epsilons), mpf(1e-4), centre)
+            out["pure_rdp"].append({"epsilons": [repr(e) for e in epsilons], "count": 1, "delta": repr(1e-4), **enclose(rdp)})
+    for s in (1e-3, 0.05, 0.4, 3.0):
+        for j in (1e-6, 6.8e-3, 0.5):
+            for k in (1, 50):
+                centre = mp.log(mp.log(10000) / (k * mpf(s) ** 2)) / 2
+                t = smallest_over_orders(lambda a: k * objective_bound(mpf(s), mpf(j), a), mpf(1e-4), centre)
+                row = {"shift": repr(s), "jacobian": repr(j), "count": k, "delta": repr(1e-4)}
+                out["objective_rdp"].append({**row, **enclose(t)})
+    mp.dps = 16
+    for records, other in (((1, 1), (-1, 1)), ((1, -0.5, 0.3), (-1, -0.5, 0.3)), ((0, 0.2), (1, 0.2)), ((1,), (-1,))):
+        for modulus, std in ((0.1, 0.8), (1.0, 0.4)):
+            row = {"records": len(records), "modulus": repr(modulus), "noise_std": repr(std)}
+            exact = [[mpf(u) for u in side] for side in (records, other)]
+            out["objective_true"].append({**row, **compared(*exact, mpf(modulus), mpf(std))})
+    write(out)
+
+
+def write(out):
     # One row a line keeps the file readable and its differences small.
     parts = [f' "{k}": [\n  ' + ",\n  ".join(json.dumps(row) for row in rows) + "\n ]" for k, rows in out.items()]
     sys.stdout.write("{\n" + ",\n".join(parts) + "\n}\n")
 
 
-main()
+composition() if sys.argv[1:] == ["composition"] else main()

@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use crate::accountant::{Accountant, ZcdpAccountant, ZcdpConversion};
 use crate::budget::{Adjacency, Budget, Delta, Epsilon, ZcdpRho};
+use crate::composition::CompositionRule;
 use crate::convert::{
     gdp_epsilon, gdp_mu, mu_to_rho_down, paper_epsilon, paper_rho, rho_to_mu, zcdp_epsilon, zcdp_rho,
 };
@@ -13,7 +14,7 @@ use crate::decay::Decay;
 use crate::error::{PrivacyError, require};
 use crate::event::Event;
 use crate::grid::Grid;
-use crate::outward::{div_up, mul_up, sqrt_up, sub_down};
+use crate::outward::{add_up, div_up, mul_up, sqrt_up, sub_down};
 use crate::report::{ExactMethod, PrivacyReport, SpentEpsilon};
 use crate::sensitivity::Sensitivity;
 
@@ -29,6 +30,18 @@ pub enum AccountantKind {
     Exact,
     /// The paper's conversion from zCDP: more noise than the epsilon asks for.
     Paper,
+    /// Epsilons added up, as the publications of pure methods do; Gaussian noise has none.
+    Basic,
+}
+
+impl AccountantKind {
+    /// How pure mechanisms are composed under this choice: by the best rule, or as published.
+    pub fn composition_rule(self) -> CompositionRule {
+        match self {
+            Self::Exact => CompositionRule::Best,
+            Self::Paper | Self::Basic => CompositionRule::Basic,
+        }
+    }
 }
 
 impl fmt::Display for AccountantKind {
@@ -36,6 +49,7 @@ impl fmt::Display for AccountantKind {
         f.write_str(match self {
             Self::Exact => "exact",
             Self::Paper => "paper",
+            Self::Basic => "basic",
         })
     }
 }
@@ -46,17 +60,18 @@ impl FromStr for AccountantKind {
         match name {
             "exact" => Ok(Self::Exact),
             "paper" => Ok(Self::Paper),
+            "basic" => Ok(Self::Basic),
             _ => Err(PrivacyError::UnknownName {
                 what: "accountant",
                 found: name.into(),
-                known: "exact, paper",
+                known: "exact, paper, basic",
             }),
         }
     }
 }
 
 /// What noise is asked for.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct NoiseRequest {
     /// What one site may spend over the whole run.
     pub budget: Budget,
@@ -68,6 +83,9 @@ pub struct NoiseRequest {
     pub sensitivity: Sensitivity,
     /// Coordinates of a release.
     pub n_features: usize,
+    /// Factors `0 < c(k) <= 1`, one for each round, by which sensitivity and noise of that round are multiplied, for an
+    /// algorithm whose modulus grows over rounds so that `c(k) * sensitivity` bounds round k. `None`: all are 1.
+    pub scales: Option<Vec<f64>>,
 }
 
 /// The noise of every round of one site, with the grid it is drawn on and what it adds up to.
@@ -85,6 +103,8 @@ pub struct NoiseSchedule {
     grid_bits: u32,
     noise_std_first: f64,
     rho_total: ZcdpRho,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    scales: Option<Vec<f64>>,
 }
 
 impl NoiseSchedule {
@@ -98,17 +118,25 @@ impl NoiseSchedule {
     /// Guarantee: the epsilon that this schedule reports for the chosen accountant, computed upward from the very events
     /// it will emit, is at most `budget.epsilon` at `budget.delta`.
     ///
+    /// Scales c(k) multiply sensitivity and noise of round k alike, so that the charges stay as they are. The grid's share
+    /// scales along: with `enlarged = sensitivity + noise_std(1) 2^-bits sqrt(p)` the step of round k is at most
+    /// `noise_std(k) 2^-bits <= c(k) noise_std(1) 2^-bits`, so rounding adds at most c(k) times what it adds in round 1, and
+    /// `c(k) * enlarged` covers round k.
+    ///
     /// Departs from the paper: the exact accountant is the default, and the noise is discrete, on a grid.
     pub fn calibrate(request: &NoiseRequest) -> Result<Self, PrivacyError> {
-        let &NoiseRequest { budget, accountant, decay, sensitivity, n_features } = request;
+        let &NoiseRequest { budget, accountant, decay, sensitivity, n_features, ref scales } = request;
         let budget = budget.checked()?;
         check_features(n_features)?;
+        check_scales(scales.as_deref(), decay.rounds())?;
+        let not_pure = || PrivacyError::NotPure { accountant: "basic" };
         let sum = decay.sum_of_charges();
         // The largest multiplier that any admissible slack could lead to decides how fine the grid must be.
         let tightest = Budget { delta: remaining(budget.delta, 0.01 * budget.delta.value()), ..budget };
         let bound = match accountant {
             AccountantKind::Exact => multiplier_for(mu_to_rho_down(gdp_mu(tightest)), sum),
             AccountantKind::Paper => multiplier_for(paper_rho(budget), sum),
+            AccountantKind::Basic => return Err(not_pure()),
         };
         let grid = Grid::choose(budget.epsilon.value(), budget.delta, bound, n_features, decay.rounds())?;
         let rho = match (accountant, grid.slack) {
@@ -117,16 +145,19 @@ impl NoiseSchedule {
                 mu_to_rho_down(gdp_mu(Budget { delta: remaining(budget.delta, slack), ..budget }))
             }
             (AccountantKind::Exact, None) => zcdp_rho(budget),
+            (AccountantKind::Basic, _) => return Err(not_pure()),
         };
         let mut multiplier = multiplier_for(rho, sum);
         let mut step = f64::EPSILON;
         loop {
             // Adding up K charges upward costs a few units in the last place; the noise grows until they are paid for.
-            let schedule = Self::build(multiplier, decay, sensitivity, n_features, budget.delta, grid)?;
+            let unscaled = Self::build(multiplier, decay, sensitivity, n_features, budget.delta, grid)?;
+            let schedule = unscaled.scaled(scales.clone())?;
             let total = schedule.epsilon_of(schedule.rho_total);
             let spent = match accountant {
                 AccountantKind::Exact => total.exact,
                 AccountantKind::Paper => total.paper.max(total.exact),
+                AccountantKind::Basic => return Err(not_pure()),
             };
             if spent <= budget.epsilon.value() {
                 return Ok(schedule);
@@ -173,10 +204,36 @@ impl NoiseSchedule {
             grid_bits: grid.bits,
             noise_std_first,
             rho_total: ZcdpRho::ZERO,
+            scales: None,
         };
         grid.check(schedule.noise_std(decay.rounds()))?;
         schedule.rho_total = schedule.add_up(decay.rounds())?;
         Ok(schedule)
+    }
+
+    /// The same schedule with every round's sensitivity and noise multiplied by its scale, and its charges added up anew.
+    fn scaled(mut self, scales: Option<Vec<f64>>) -> Result<Self, PrivacyError> {
+        if scales.is_some() {
+            self.scales = scales;
+            for round in 1..=self.rounds() {
+                self.grid().check(self.noise_std(round))?;
+            }
+            self.rho_total = self.add_up(self.rounds())?;
+        }
+        Ok(self)
+    }
+
+    fn scale(&self, round: u32) -> Option<f64> {
+        self.scales.as_ref().map(|scales| scales[round as usize - 1])
+    }
+
+    /// The sensitivity that round `round` is charged with, rounded up.
+    fn sensitivity_of(&self, round: u32) -> f64 {
+        match self.scale(round) {
+            // The noise below may round up by a unit in the last place, and its grid's step with it; four units pay for that.
+            Some(scale) => mul_up(mul_up(self.sensitivity.value(), scale), 1.0 + 4.0 * f64::EPSILON),
+            None => self.sensitivity.value(),
+        }
     }
 
     /// Standard deviation of the noise of round `round`, counted from 1; rounded up.
@@ -184,15 +241,16 @@ impl NoiseSchedule {
     /// Panics if the schedule has no such round; [`crate::Mechanism::describe`] is the checked way in.
     pub fn noise_std(&self, round: u32) -> f64 {
         assert!((1..=self.rounds()).contains(&round), "round {round} is outside the schedule");
-        match self.decay.std_ratio(round) {
+        let unscaled = match self.decay.std_ratio(round) {
             1.0 => self.noise_std_first,
             ratio => mul_up(self.noise_std_first, ratio).min(self.noise_std_first),
-        }
+        };
+        self.scale(round).map_or(unscaled, |scale| mul_up(unscaled, scale))
     }
 
     /// What round `round` does to the data. Panics like [`NoiseSchedule::noise_std`].
     pub fn event(&self, round: u32) -> Event {
-        Event::Gaussian { sensitivity: self.sensitivity.value(), noise_std: self.noise_std(round) }
+        Event::Gaussian { sensitivity: self.sensitivity_of(round), noise_std: self.noise_std(round) }
     }
 
     /// What round `round` costs, rounded up. Panics like [`NoiseSchedule::noise_std`].
@@ -247,7 +305,7 @@ impl NoiseSchedule {
         self.n_features
     }
 
-    /// The sensitivity that is charged: the given one and what rounding to the grid adds.
+    /// The sensitivity that is charged, before any scale of a round: the given one and what rounding to the grid adds.
     pub fn sensitivity(&self) -> Sensitivity {
         self.sensitivity
     }
@@ -262,11 +320,22 @@ impl NoiseSchedule {
         self.epsilon_of(self.rho_spent(after_round))
     }
 
+    /// Epsilon after each round, both ways, rounded up: [`NoiseSchedule::epsilon_spent`] for all rounds in one pass.
+    pub fn epsilon_curve(&self) -> Vec<SpentEpsilon> {
+        let mut spent = 0.0;
+        let after = |round: u32| {
+            spent = add_up(spent, self.rho(round).value());
+            self.epsilon_of(ZcdpRho::new(spent).expect("part of a sum that was checked"))
+        };
+        (1..=self.rounds()).map(after).collect()
+    }
+
     /// zCDP holds for discrete noise as it is and gets the whole delta; the exact conversion gets delta less the slack.
     fn epsilon_of(&self, rho: ZcdpRho) -> SpentEpsilon {
         let exact: Epsilon = match self.exact_method {
             ExactMethod::Gdp => gdp_epsilon(rho_to_mu(rho), remaining(self.delta, self.delta_slack)),
-            ExactMethod::ZcdpOptimal => zcdp_epsilon(rho, self.delta),
+            // The remaining methods belong to other schedules; zCDP holds here in any case.
+            _ => zcdp_epsilon(rho, self.delta),
         };
         SpentEpsilon { exact: exact.value(), paper: paper_epsilon(rho, self.delta).value() }
     }
@@ -274,7 +343,7 @@ impl NoiseSchedule {
     /// Everything that a reader of the guarantee needs.
     pub fn report(&self) -> PrivacyReport {
         let epsilon = self.epsilon_of(self.rho_total);
-        let noise_std_last = self.noise_std(self.rounds());
+        let (noise_std_first, noise_std_last) = (self.noise_std(1), self.noise_std(self.rounds()));
         PrivacyReport {
             adjacency: Adjacency::ReplaceOne,
             epsilon_exact: epsilon.exact,
@@ -284,15 +353,18 @@ impl NoiseSchedule {
             delta_slack: self.delta_slack,
             rho_total: self.rho_total.value(),
             mu: rho_to_mu(self.rho_total).value(),
-            noise_std_first: self.noise_std_first,
+            noise_std_first,
             noise_std_last,
-            noise_multiplier_first: self.noise_std_first / self.sensitivity.value(),
-            noise_multiplier_last: noise_std_last / self.sensitivity.value(),
+            noise_multiplier_first: noise_std_first / self.sensitivity_of(1),
+            noise_multiplier_last: noise_std_last / self.sensitivity_of(self.rounds()),
             sensitivity: self.sensitivity.value(),
             sensitivity_basis: self.sensitivity.basis(),
             grid_bits: self.grid_bits,
             rounds: self.rounds(),
+            rounds_charged: self.rounds(),
             decay: self.decay.rate(),
+            compositions: None,
+            noise_is_exact: true,
         }
     }
 }
@@ -307,6 +379,18 @@ fn remaining(delta: Delta, slack: f64) -> Delta {
     Delta::new(sub_down(delta.value(), slack)).expect("the slack is at most a hundredth of delta")
 }
 
-fn check_features(n_features: usize) -> Result<(), PrivacyError> {
+/// One scale for each round, above 0 and at most 1.
+fn check_scales(scales: Option<&[f64]>, rounds: u32) -> Result<(), PrivacyError> {
+    let Some(scales) = scales else { return Ok(()) };
+    if scales.len() != rounds as usize {
+        return Err(PrivacyError::WrongLength { expected: rounds as usize, found: scales.len() });
+    }
+    for &scale in scales {
+        require(scale > 0.0 && scale <= 1.0, "scale of a round", scale, "above 0 and at most 1")?;
+    }
+    Ok(())
+}
+
+pub(crate) fn check_features(n_features: usize) -> Result<(), PrivacyError> {
     require((1..=MOST_FEATURES).contains(&n_features), "n_features", n_features as f64, "between 1 and 2^40")
 }

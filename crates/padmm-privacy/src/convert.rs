@@ -104,6 +104,11 @@ pub fn gdp_mu(budget: Budget) -> GdpMu {
 ///
 /// The absolute values of all terms are added up, and 16 units of their rounding error go on top.
 fn zcdp_epsilon_at(rho: f64, log_inverse_delta: f64, order_minus_one: f64) -> f64 {
+    renyi_epsilon_at((1.0 + order_minus_one) * rho, log_inverse_delta, order_minus_one)
+}
+
+/// The same for any mechanism whose Renyi divergence of order `a = 1 + order_minus_one` is at most `divergence`, rounded up.
+pub(crate) fn renyi_epsilon_at(divergence: f64, log_inverse_delta: f64, order_minus_one: f64) -> f64 {
     let order = 1.0 + order_minus_one;
     let rest = if order_minus_one > 1.0 {
         [order * libm::log1p(-1.0 / order) / order_minus_one, -libm::log(order_minus_one) / order_minus_one]
@@ -111,7 +116,7 @@ fn zcdp_epsilon_at(rho: f64, log_inverse_delta: f64, order_minus_one: f64) -> f6
         // The same sum with the parts that explode near a = 1 cancelled on paper.
         [libm::log(order_minus_one), -order * libm::log1p(order_minus_one) / order_minus_one]
     };
-    let terms = [order * rho, log_inverse_delta / order_minus_one, rest[0], rest[1]];
+    let terms = [divergence, log_inverse_delta / order_minus_one, rest[0], rest[1]];
     let sum: f64 = terms.iter().sum();
     let size: f64 = terms.iter().map(|term| term.abs()).sum();
     sum + 16.0 * f64::EPSILON * size
@@ -133,7 +138,16 @@ pub fn zcdp_epsilon(rho: ZcdpRho, delta: Delta) -> Epsilon {
     let log_inverse = -ln_down(delta.value());
     let at = |log_order: f64| zcdp_epsilon_at(rho, log_inverse, libm::exp(log_order));
     let centre = 0.5 * libm::log(log_inverse.max(1e-3) / rho);
-    let (mut left, mut right) = (centre - 12.0, centre + 12.0);
+    let best = smallest_over_orders(centre - 12.0, centre + 12.0, at);
+    // The paper's conversion is valid as well, and catches an order that overflowed.
+    let paper = add_up(rho, 2.0 * sqrt_up(mul_up(rho, log_inverse)));
+    Epsilon::new(best.min(paper).max(0.0)).expect("bounded by the paper's conversion")
+}
+
+/// The smallest value seen in a golden-section search over ln(a - 1) between `left` and `right`.
+///
+/// Used only where every order gives a valid bound, so that missing the best one costs sharpness and nothing else.
+pub(crate) fn smallest_over_orders(mut left: f64, mut right: f64, at: impl Fn(f64) -> f64) -> f64 {
     let golden = 0.5 * (5f64.sqrt() - 1.0);
     let (mut x, mut y) = (right - golden * (right - left), left + golden * (right - left));
     let (mut at_x, mut at_y) = (at(x), at(y));
@@ -150,9 +164,7 @@ pub fn zcdp_epsilon(rho: ZcdpRho, delta: Delta) -> Epsilon {
         }
         best = best.min(at_x).min(at_y);
     }
-    // The paper's conversion is valid as well, and catches an order that overflowed.
-    let paper = add_up(rho, 2.0 * sqrt_up(mul_up(rho, log_inverse)));
-    Epsilon::new(best.min(paper).max(0.0)).expect("bounded by the paper's conversion")
+    best
 }
 
 /// The largest rho that a budget allows at the optimal order, rounded down:

@@ -55,6 +55,36 @@ pub enum PrivacyError {
         /// Which accountant refused.
         accountant: &'static str,
     },
+    /// An accountant for pure differential privacy was handed Gaussian noise.
+    #[error(
+        "the {accountant} accountant knows pure differential privacy (delta = 0) only; \
+         use the exact or the paper's accountant for Gaussian noise"
+    )]
+    NotPure {
+        /// Which accountant refused.
+        accountant: &'static str,
+    },
+    /// The part of objective perturbation that no noise can lower is as large as the budget.
+    #[error(
+        "the Jacobian part of {rounds} private rounds alone spends epsilon = {spent}, and the budget is {epsilon}; \
+         use a larger penalty, fewer rounds or a larger epsilon"
+    )]
+    JacobianSpendsBudget {
+        /// Rounds that use data.
+        rounds: u32,
+        /// What they cost with unlimited noise.
+        spent: f64,
+        /// The budget.
+        epsilon: f64,
+    },
+    /// A release was asked for in a round in which the site uses no data.
+    #[error(
+        "round {round} uses no data and was not paid for, so nothing may be released in it; pass the round instead"
+    )]
+    FreeRound {
+        /// The round.
+        round: u32,
+    },
     /// The ledger's cap would be exceeded.
     #[error(
         "this release costs rho = {charge}, but {spent} of the allowed {cap} is already spent; \

@@ -107,6 +107,20 @@ impl Gate {
         Ok(Release { site: self.site.clone(), round, value })
     }
 
+    /// Moves past a round in which this site uses no data: nothing is charged, drawn or released.
+    ///
+    /// Refused unless `round` is the next one. Passing a round that was meant to be released only forgoes that release, and
+    /// releasing in a round that is free is impossible, since the mechanism has no event to describe it by. A gate that
+    /// is made anew continues after the last debit in its ledger, so free rounds after that debit are passed again; that
+    /// is harmless, for nothing left in them.
+    pub fn pass(&mut self, round: u32) -> Result<(), PrivacyError> {
+        if round != self.next_round {
+            return Err(PrivacyError::RoundOutOfOrder { expected: self.next_round, found: round });
+        }
+        self.next_round = round.saturating_add(1);
+        Ok(())
+    }
+
     /// The only round that may be released now.
     pub fn next_round(&self) -> u32 {
         self.next_round

@@ -46,7 +46,8 @@ impl From<&Release<Payload>> for PeerRelease {
 
 /// A vector computed from releases and public constants only, so that it may go anywhere free of charge.
 ///
-/// It starts as zeros or as a release, and linear operations with other such vectors are all that can be done to it. There
+/// It starts as zeros or as a release, and linear operations with other such vectors and public proximal steps are all that
+/// can be done to it. There
 /// is no constructor from a plain vector (what a peer sent comes in through [`PeerRelease`], which is for received bytes only):
 ///
 /// ```compile_fail,E0423
@@ -91,6 +92,23 @@ impl Public {
     pub fn scale(&mut self, factor: f64) {
         for value in &mut self.values {
             *value *= factor;
+        }
+    }
+
+    /// The proximal step of a public regulariser, coordinate by coordinate:
+    ///
+    /// ```text
+    /// v_j <- factors_j * sign(v_j) * max(|v_j| - thresholds_j, 0)
+    /// ```
+    ///
+    /// Thresholds and factors must be public, like every number that is handed to this type. Panics if the lengths differ.
+    pub fn shrink(&mut self, thresholds: &[f64], factors: &[f64]) {
+        assert!(
+            self.len() == thresholds.len() && self.len() == factors.len(),
+            "a proximal step has a threshold and a factor for every coordinate"
+        );
+        for ((value, threshold), factor) in self.values.iter_mut().zip(thresholds).zip(factors) {
+            *value = factor * (value.abs() - threshold).max(0.0).copysign(*value);
         }
     }
 

@@ -4,6 +4,7 @@ use serde::Serialize;
 use std::fmt;
 
 use crate::budget::Adjacency;
+use crate::composition::Compositions;
 use crate::sensitivity::SensitivityBasis;
 
 /// How the exact epsilon was computed.
@@ -14,6 +15,10 @@ pub enum ExactMethod {
     Gdp,
     /// zCDP at the optimal order: for epsilons so large that no grid makes the slack small.
     ZcdpOptimal,
+    /// Optimal composition of pure mechanisms, or a simpler rule where that is smaller.
+    OptimalComposition,
+    /// Renyi divergences at the best order.
+    Rdp,
 }
 
 impl fmt::Display for ExactMethod {
@@ -21,6 +26,8 @@ impl fmt::Display for ExactMethod {
         f.write_str(match self {
             Self::Gdp => "exact composition of Gaussian noise",
             Self::ZcdpOptimal => "zCDP at the optimal order",
+            Self::OptimalComposition => "optimal composition of pure mechanisms",
+            Self::Rdp => "Renyi divergences at the best order",
         })
     }
 }
@@ -28,9 +35,9 @@ impl fmt::Display for ExactMethod {
 /// Epsilon spent so far, by both conversions, rounded up.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct SpentEpsilon {
-    /// By exact composition.
+    /// The best valid one.
     pub exact: f64,
-    /// By the paper's conversion.
+    /// By the paper's conversion, or for pure mechanisms their sum.
     pub paper: f64,
 }
 
@@ -43,7 +50,8 @@ pub struct PrivacyReport {
     pub epsilon_exact: f64,
     /// How `epsilon_exact` was computed.
     pub exact_method: ExactMethod,
-    /// Epsilon at `delta` by the paper's conversion, for comparison with the paper.
+    /// For comparison with publications: epsilon at `delta` by the paper's conversion; for pure mechanisms, whose
+    /// publications add up epsilons, that sum (it holds at delta = 0).
     pub epsilon_paper: f64,
     /// Delta.
     pub delta: f64,
@@ -51,26 +59,33 @@ pub struct PrivacyReport {
     pub delta_slack: f64,
     /// Sum of all charges in zCDP.
     pub rho_total: f64,
-    /// The same in Gaussian differential privacy, `sqrt(2 rho_total)`.
+    /// `sqrt(2 rho_total)`; a parameter of Gaussian differential privacy only where the noise is Gaussian and on the output.
     pub mu: f64,
-    /// Standard deviation of the first round's noise.
+    /// Standard deviation of a coordinate of the first round's noise.
     pub noise_std_first: f64,
-    /// Standard deviation of the last round's noise.
+    /// Standard deviation of a coordinate of the last round's noise.
     pub noise_std_last: f64,
     /// `noise_std_first / sensitivity`.
     pub noise_multiplier_first: f64,
     /// `noise_std_last / sensitivity`.
     pub noise_multiplier_last: f64,
-    /// L2 sensitivity of one release, the grid's share included.
+    /// L2 sensitivity of one release, the grid's share included; for noise on the objective, how far a record moves the
+    /// gradient.
     pub sensitivity: f64,
     /// Where the sensitivity comes from.
     pub sensitivity_basis: SensitivityBasis,
-    /// How many bits finer than the noise the release grid is.
+    /// How many bits finer than the noise the release grid is; 0 where the grid follows the solver's tolerance.
     pub grid_bits: u32,
     /// Rounds that the guarantee covers.
     pub rounds: u32,
-    /// Variance decay per round.
+    /// Those of them that use data; the others cost nothing.
+    pub rounds_charged: u32,
+    /// Variance decay per round; 1 where the noise is not of that form.
     pub decay: f64,
+    /// Epsilon by every composition theorem; for pure mechanisms only.
+    pub compositions: Option<Compositions>,
+    /// Whether the guarantee covers finite precision (see [`crate::Mechanism::is_exact`]).
+    pub noise_is_exact: bool,
 }
 
 impl PrivacyReport {
@@ -86,16 +101,44 @@ impl PrivacyReport {
                 round_up(self.epsilon_exact),
             );
         }
+        let promise = match &self.compositions {
+            None => format!("({:.4}, {delta:e})-differential privacy", round_up(self.epsilon_exact)),
+            Some(all) => format!(
+                "({:.4}, {delta:e})-differential privacy, and ({:.4}, 0)-differential privacy by adding up the rounds,",
+                round_up(self.epsilon_exact),
+                round_up(all.basic),
+            ),
+        };
+        let free = match rounds - self.rounds_charged {
+            0 => String::new(),
+            free => format!(" In {free} of the rounds it uses no data."),
+        };
+        let other = match self.exact_method {
+            ExactMethod::Gdp | ExactMethod::ZcdpOptimal => format!(
+                " By the paper's looser conversion the same noise would be reported as epsilon = {:.4}.",
+                round_up(self.epsilon_paper),
+            ),
+            ExactMethod::OptimalComposition => String::new(),
+            ExactMethod::Rdp => format!(
+                " Epsilon was found by {}; by zCDP it would be {:.4}.",
+                self.exact_method,
+                round_up(self.epsilon_paper),
+            ),
+        };
+        let precision = if self.noise_is_exact {
+            ""
+        } else {
+            " THIS HOLDS IN EXACT ARITHMETIC ONLY: the noise is made of floating-point numbers and the local problem is solved \
+             up to a tolerance, which the guarantee does not cover. Use this method for comparison in simulation, not on \
+             real data."
+        };
         format!(
-            "Everything that this site sends in {rounds} rounds, taken together, satisfies ({:.4}, {delta:e})-differential \
-             privacy for the change \"{adjacency}\". Whoever sees all messages, knows every other record and tries to tell \
+            "Everything that this site sends in {rounds} rounds, taken together, satisfies {promise} for the change \
+             \"{adjacency}\".{free} Whoever sees all messages, knows every other record and tries to tell \
              whether a given record or a different one was used is right at most {:.1}% of the time, where guessing is \
              right 50% of the time. The number of records is not protected. A person with several records, or with \
-             records at several sites, is protected less: ask for the group bound. By the paper's looser conversion the \
-             same noise would be reported as epsilon = {:.4}.",
-            round_up(self.epsilon_exact),
+             records at several sites, is protected less: ask for the group bound.{other}{precision}",
             self.best_guess_percent(),
-            round_up(self.epsilon_paper),
         )
     }
 

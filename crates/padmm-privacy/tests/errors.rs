@@ -24,9 +24,12 @@ fn index(error: &PrivacyError) -> usize {
         PrivacyError::NotFinite => 15,
         PrivacyError::BeyondGrid { .. } => 16,
         PrivacyError::NoiseFailed { .. } => 17,
+        PrivacyError::NotPure { .. } => 18,
+        PrivacyError::JacobianSpendsBudget { .. } => 19,
+        PrivacyError::FreeRound { .. } => 20,
     }
 }
-const VARIANTS: usize = 18;
+const VARIANTS: usize = 21;
 
 struct FullDisk;
 impl Ledger for FullDisk {
@@ -72,6 +75,22 @@ fn fails_with(point: Vec<f64>, residual: f64) -> PrivacyError {
     gate(true, MemoryLedger::new()).release::<PrivacyError>(1, |_| Ok(certified)).unwrap_err()
 }
 
+/// Noise on the objective in rounds 1 and 3; round 2 is free.
+fn pure_request(epsilon: f64) -> PureRequest {
+    let step = Some(PureStep { share: 1.0, modulus: 1.0 });
+    PureRequest {
+        budget: Budget::new(epsilon, 1e-5).unwrap(),
+        rule: CompositionRule::Basic,
+        target: PureTarget::Objective(ObjectiveInputs {
+            gradient_bound: 1.0,
+            curvature_bound: 0.25,
+            n_records: 10,
+        }),
+        steps: vec![step, None, step],
+        n_features: 2,
+    }
+}
+
 fn twice() -> PrivacyError {
     let event = Event::PureDp { epsilon: 1.0 };
     let debit = Debit { run: "r".into(), site: "s".into(), round: 1, event };
@@ -108,6 +127,13 @@ fn every_variant_is_reached_and_speaks() {
         fails_with(vec![0.0, f64::NAN], 0.0),
         fails_with(vec![0.0, 1e200], 0.0),
         gate(false, MemoryLedger::new()).release(1, |_| fine()).unwrap_err(),
+        BasicAccountant::new().compose(&Event::Gaussian { sensitivity: 1.0, noise_std: 1.0 }).unwrap_err(),
+        PureSchedule::calibrate(&pure_request(0.01)).unwrap_err(),
+        Schedule::from(PureSchedule::calibrate(&pure_request(1.0)).unwrap())
+            .mechanism(RequiredCertificate { modulus: 1.0, tolerance: 1e-6 })
+            .unwrap()
+            .describe(2)
+            .unwrap_err(),
     ];
     let reached: Vec<usize> = errors.iter().map(index).collect();
     assert_eq!(reached, (0..VARIANTS).collect::<Vec<_>>());

@@ -65,6 +65,9 @@ impl Mechanism for RecordingMechanism {
     fn report(&self) -> Option<PrivacyReport> {
         self.inner.report()
     }
+    fn is_exact(&self) -> bool {
+        self.inner.is_exact()
+    }
 }
 
 const TOLERANCE: f64 = 1e-9;
@@ -80,6 +83,7 @@ fn mechanism() -> GridGaussian {
         decay: Decay::new(ROUNDS, 0.9).unwrap(),
         sensitivity: Sensitivity::per_record(&inputs).unwrap(),
         n_features: FEATURES,
+        scales: None,
     })
     .unwrap();
     GridGaussian::new(schedule, RequiredCertificate { modulus: 0.5, tolerance: TOLERANCE }).unwrap()

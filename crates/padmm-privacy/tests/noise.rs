@@ -127,6 +127,7 @@ fn a_released_vector_has_the_noise_that_was_charged() {
         decay: Decay::new(2, 0.5).unwrap(),
         sensitivity: Sensitivity::per_record(&inputs).unwrap(),
         n_features: FEATURES,
+        scales: None,
     };
     let schedule = NoiseSchedule::calibrate(&request).unwrap();
     let required = RequiredCertificate { modulus: 0.1, tolerance: 1e-6 };

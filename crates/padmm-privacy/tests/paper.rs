@@ -44,6 +44,7 @@ fn vector_schedule(rate: f64) -> NoiseSchedule {
         decay: Decay::new(50, rate).unwrap(),
         sensitivity: vector_sensitivity(),
         n_features: 1,
+        scales: None,
     })
     .unwrap()
 }

@@ -34,7 +34,7 @@ impl GdpAccountant {
 
 impl Accountant for GdpAccountant {
     fn compose(&mut self, event: &Event) -> Result<(), PrivacyError> {
-        if matches!(event, Event::PureDp { .. }) {
+        if matches!(event, Event::PureDp { .. } | Event::GaussianObjective { .. }) {
             return Err(PrivacyError::NotGaussian { accountant: self.name() });
         }
         self.rho = ZcdpRho::new(add_up(self.rho.value(), event.rho()?.value()))?;

@@ -1,9 +1,15 @@
 //! Accountants: they add up events and say what the sum amounts to.
 
+mod basic;
 mod gdp;
+mod pure;
+mod rdp;
 mod zcdp;
 
+pub use basic::BasicAccountant;
 pub use gdp::GdpAccountant;
+pub use pure::PureAccountant;
+pub use rdp::RdpAccountant;
 pub use zcdp::{ZcdpAccountant, ZcdpConversion};
 
 use crate::budget::{Delta, Epsilon, ZcdpRho};
@@ -12,8 +18,8 @@ use crate::event::Event;
 
 /// Adds up events on one site's records, chosen adaptively or not.
 ///
-/// Contract, checked by one test for all: nothing composed costs nothing; epsilon never falls with further events nor
-/// with a smaller delta; the order of events does not matter up to rounding; a refused event changes nothing; all
+/// Contract, checked by one test for all: nothing composed costs nothing; up to rounding, epsilon never falls with further events
+/// nor with a smaller delta, and the order of events does not matter; a refused event changes nothing; all
 /// rounding is upward.
 pub trait Accountant {
     /// Adds an event, or refuses it and stays as it was.
@@ -27,4 +33,13 @@ pub trait Accountant {
 
     /// Name for reports.
     fn name(&self) -> &'static str;
+}
+
+/// The epsilon of a pure event with its charge in zCDP, for accountants that know no other.
+fn pure_epsilon(event: &Event, accountant: &'static str) -> Result<(f64, f64), PrivacyError> {
+    match *event {
+        Event::PureDp { epsilon } => Ok((epsilon, event.rho()?.value())),
+        Event::NonPrivate => event.rho().map(|rho| (rho.value(), rho.value())),
+        Event::Gaussian { .. } | Event::GaussianObjective { .. } => Err(PrivacyError::NotPure { accountant }),
+    }
 }

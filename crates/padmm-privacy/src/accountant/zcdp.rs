@@ -18,7 +18,8 @@ pub enum ZcdpConversion {
 
 /// The accountant of the paper's Theorem 3, `rho = sum of rho(k)`, for any event that has a charge.
 ///
-/// Guarantee: holds for continuous and discrete Gaussian noise alike, and for pure differential privacy.
+/// Guarantee: holds for continuous and discrete Gaussian noise alike, for pure differential privacy and for Gaussian
+/// objective perturbation.
 #[derive(Debug, Clone)]
 pub struct ZcdpAccountant {
     rho: ZcdpRho,

@@ -1,9 +1,12 @@
 //! The mechanism of the private algorithm: discrete Gaussian noise on a public grid.
 
 use super::payload::round_to_grid;
-use super::{Certified, Drawn, Mechanism, Noise, Payload, check_point};
+use super::{
+    Certified, Drawn, Mechanism, Noise, Payload, check_certificate, check_derived, check_point,
+    check_required,
+};
 use crate::calibrate::NoiseSchedule;
-use crate::error::{PrivacyError, require};
+use crate::error::PrivacyError;
 use crate::event::Event;
 use crate::report::PrivacyReport;
 use crate::sample::{NoiseSource, check_scale};
@@ -33,19 +36,8 @@ pub struct GridGaussian {
 impl GridGaussian {
     /// Ties a schedule to the certificate that its sensitivity was derived with; weaker requirements are refused.
     pub fn new(schedule: NoiseSchedule, required: RequiredCertificate) -> Result<Self, PrivacyError> {
-        let RequiredCertificate { modulus, tolerance } = required;
-        require(modulus > 0.0 && modulus.is_finite(), "modulus", modulus, "a finite number above 0")?;
-        require(tolerance >= 0.0 && tolerance.is_finite(), "tolerance", tolerance, "a finite number >= 0")?;
-        if let Some(inputs) = schedule.sensitivity().inputs() {
-            let mismatch =
-                |name, required, derived| Err(PrivacyError::CertificateMismatch { name, required, derived });
-            if tolerance > inputs.tolerance {
-                return mismatch("tolerance", tolerance, inputs.tolerance);
-            }
-            if modulus < inputs.modulus {
-                return mismatch("modulus", modulus, inputs.modulus);
-            }
-        }
+        check_required(required)?;
+        check_derived(&schedule.sensitivity(), required)?;
         Ok(Self { schedule, required })
     }
 
@@ -61,15 +53,6 @@ impl GridGaussian {
         } else {
             Err(PrivacyError::RoundOutsideSchedule { round, rounds })
         }
-    }
-
-    fn check_certificate(&self, residual: f64) -> Result<(), PrivacyError> {
-        // NaN and negative residuals are no certificate at all, whatever the tolerance.
-        if !(residual >= 0.0 && residual.is_finite()) {
-            return Err(PrivacyError::CertificateMissing);
-        }
-        let tolerance = self.required.tolerance;
-        if residual <= tolerance { Ok(()) } else { Err(PrivacyError::ResidualTooLarge { tolerance }) }
     }
 }
 
@@ -97,7 +80,7 @@ impl Mechanism for GridGaussian {
         let Noise::Hidden(noise) = drawn.into_noise() else {
             return Err(PrivacyError::ForeignNoise { round });
         };
-        self.check_certificate(certified.residual)?;
+        check_certificate(certified.residual, self.required.tolerance)?;
         check_point(&certified.point, self.schedule.n_features())?;
         let exponent = self.schedule.grid_exponent(round);
         let mut values = round_to_grid(&certified.point, exponent)?;
@@ -114,5 +97,9 @@ impl Mechanism for GridGaussian {
 
     fn report(&self) -> Option<PrivacyReport> {
         Some(self.schedule.report())
+    }
+
+    fn is_exact(&self) -> bool {
+        true
     }
 }

@@ -40,4 +40,9 @@ impl Mechanism for Unprotected {
     fn report(&self) -> Option<PrivacyReport> {
         None
     }
+
+    /// There is no guarantee that could be exact.
+    fn is_exact(&self) -> bool {
+        false
+    }
 }
