@@ -77,6 +77,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         height: 420.0,
         caption: "P-ADMM, complete graph, K = 50, exact accounting. The loss is on all records; ε and ρ are the largest over agents."
             .into(),
+        ..Figure::default()
     };
     let folder = std::env::args().nth(1).unwrap_or_else(|| ".".into());
     std::fs::write(format!("{folder}/demo.svg"), figure.to_svg())?;

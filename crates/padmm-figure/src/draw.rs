@@ -2,8 +2,9 @@
 
 use std::fmt::Write;
 
-use crate::panel::Layout;
-use crate::text::{FONT_FAMILY, coordinate, escape, width, wrap};
+use crate::legend::Legend;
+use crate::panel::{Layout, Parts};
+use crate::text::{FONT_FAMILY, coordinate, escape, wrap};
 use crate::{Figure, Panel, Scale};
 
 /// Space around everything.
@@ -69,12 +70,12 @@ pub(crate) fn svg(figure: &Figure) -> String {
     let _ = writeln!(
         out,
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{w}\" height=\"{h}\" viewBox=\"0 0 {w} {h}\" \
-         font-family=\"{FONT_FAMILY}\" role=\"img\" aria-labelledby=\"figure-title figure-description\">",
+         font-family=\"{FONT_FAMILY}\" role=\"img\">",
         w = coordinate(page_width),
         h = coordinate(page_height),
     );
-    let _ = writeln!(out, "<title id=\"figure-title\">{}</title>", escape(&figure.title));
-    let _ = writeln!(out, "<desc id=\"figure-description\">{}</desc>", escape(&description(figure)));
+    let _ = writeln!(out, "<title>{}</title>", escape(&figure.title));
+    let _ = writeln!(out, "<desc>{}</desc>", escape(&description(figure)));
     let _ = writeln!(out, "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>");
 
     let inner = page_width - 2.0 * MARGIN;
@@ -92,6 +93,11 @@ pub(crate) fn svg(figure: &Figure) -> String {
     }
     if top > MARGIN {
         top += 12.0;
+    }
+    if figure.shared_legend {
+        let legend = Legend::new(&figure.panels, inner);
+        legend.draw(&mut out, MARGIN, top + 2.0);
+        top += legend.height() + 8.0;
     }
     let caption = wrap(&figure.caption, 10.0, inner);
     let mut bottom = page_height - MARGIN;
@@ -114,9 +120,10 @@ fn panels(out: &mut String, figure: &Figure, area: Area) {
     let rows = figure.panels.len().div_ceil(columns);
     let width = (area.width - GAP * (columns - 1) as f64) / columns as f64;
     let height = (area.height - GAP * rows.saturating_sub(1) as f64) / rows.max(1) as f64;
+    let parts = Parts { title_and_note: true, legend: !figure.shared_legend };
     for (row, panels) in figure.panels.chunks(columns).enumerate() {
         let top = area.top + row as f64 * (height + GAP);
-        let layouts: Vec<Layout<'_>> = panels.iter().map(|p| Layout::new(p, width, height)).collect();
+        let layouts: Vec<Layout<'_>> = panels.iter().map(|p| Layout::new(p, width, height, parts)).collect();
         let above = layouts.iter().map(Layout::above).fold(0.0, f64::max);
         let below = layouts.iter().map(Layout::below).fold(0.0, f64::max);
         for (column, layout) in layouts.iter().enumerate() {
@@ -136,33 +143,25 @@ pub(crate) fn panel_title(out: &mut String, (x, y): (f64, f64), lines: &[String]
 /// What the figure shows, in a sentence for each line, for readers who do not see it.
 fn description(figure: &Figure) -> String {
     let mut words = figure.subtitle.clone();
-    for Panel { title, x_label, y_label, y_scale, series, references, .. } in &figure.panels {
-        let log = if *y_scale == Scale::Log { " (logarithmic)" } else { "" };
-        let _ = write!(words, " Panel \"{title}\": {y_label}{log} against {x_label}.");
-        for line in series {
-            let finite = || line.points.iter().filter(|p| p.0.is_finite() && p.1.is_finite());
-            if let (Some(first), Some(last)) = (finite().next(), finite().next_back()) {
-                let _ = write!(words, " {} goes from {:.4} to {:.4}.", line.label, first.1, last.1);
-            }
-        }
-        for reference in references.iter().filter(|r| r.y.is_finite()) {
-            let _ = write!(words, " Reference {} at {:.4}.", reference.label, reference.y);
-        }
+    for panel in &figure.panels {
+        let _ = write!(words, " {}", panel_description(panel));
     }
     words.trim().to_owned()
 }
 
-/// How many lines of legend the entries take, and where each stands, relative to the legend's corner.
-pub(crate) fn flow(labels: &[&str], size: f64, sample: f64, limit: f64) -> (usize, Vec<(f64, usize)>) {
-    let (mut x, mut line) = (0.0, 0);
-    let mut places = Vec::with_capacity(labels.len());
-    for label in labels {
-        let entry = sample + 6.0 + width(label, size) + 14.0;
-        if x > 0.0 && x + entry - 14.0 > limit {
-            (x, line) = (0.0, line + 1);
+/// The same of one panel.
+pub(crate) fn panel_description(panel: &Panel) -> String {
+    let Panel { title, x_label, y_label, y_scale, series, references, .. } = panel;
+    let log = if *y_scale == Scale::Log { " (logarithmic)" } else { "" };
+    let mut words = format!("Panel \"{title}\": {y_label}{log} against {x_label}.");
+    for line in series {
+        let finite = || line.points.iter().filter(|p| p.0.is_finite() && p.1.is_finite());
+        if let (Some(first), Some(last)) = (finite().next(), finite().next_back()) {
+            let _ = write!(words, " {} goes from {:.4} to {:.4}.", line.label, first.1, last.1);
         }
-        places.push((x, line));
-        x += entry;
     }
-    (if labels.is_empty() { 0 } else { line + 1 }, places)
+    for reference in references.iter().filter(|r| r.y.is_finite()) {
+        let _ = write!(words, " Reference {} at {:.4}.", reference.label, reference.y);
+    }
+    words
 }

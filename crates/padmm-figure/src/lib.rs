@@ -1,4 +1,4 @@
-//! Charts as SVG text, and the same picture as PNG.
+//! Charts as SVG text, the same picture as PNG, its numbers as CSV, and pages that hold them.
 //!
 //! A [`Figure`] is a few [`Panel`]s with lines in them, made to be read in print, on a screen, and in black and
 //! white: colours that everybody can tell apart, a dash and a marker for each line, legends outside the data.
@@ -6,7 +6,11 @@
 //!
 //! Values that have no place on their axis (not finite, or not positive on a logarithmic one) leave a gap.
 
+mod csv;
 mod draw;
+pub mod html;
+mod legend;
+mod line;
 mod panel;
 mod png;
 mod scale;
@@ -34,6 +38,8 @@ pub struct Figure {
     pub height: f64,
     /// Small print at the bottom; may be empty.
     pub caption: String,
+    /// One legend on top in place of one in each panel: for panels that show the same few lines.
+    pub shared_legend: bool,
 }
 
 /// One chart.
@@ -53,6 +59,9 @@ pub struct Panel {
     pub series: Vec<Series>,
     /// Values to compare with.
     pub references: Vec<HLine>,
+    /// The ends of the upward axis; lines are cut there. Without it, or if the axis cannot have these ends, the
+    /// axis holds all values.
+    pub y_range: Option<(f64, f64)>,
     /// Small print below the panel; may be empty.
     pub note: String,
 }
@@ -93,7 +102,49 @@ impl Series {
     }
 }
 
+impl Default for Figure {
+    fn default() -> Self {
+        Figure {
+            title: String::new(),
+            subtitle: String::new(),
+            panels: Vec::new(),
+            columns: 1,
+            width: 640.0,
+            height: 430.0,
+            caption: String::new(),
+            shared_legend: false,
+        }
+    }
+}
+
 impl Figure {
+    /// A figure of a size that fits its panels, up to three in a row, with one legend if all panels have the same.
+    pub fn new(title: impl Into<String>, panels: Vec<Panel>) -> Self {
+        let columns = match panels.len() {
+            0 | 1 => 1,
+            2 | 4 => 2,
+            _ => 3,
+        };
+        let rows = panels.len().div_ceil(columns).max(1);
+        let all = legend::entries(&panels);
+        let is_shared = |p| legend::entries(std::slice::from_ref(p)) == all;
+        Figure {
+            title: title.into(),
+            columns,
+            width: [640.0, 900.0, 1180.0][columns - 1],
+            height: 110.0 + 320.0 * rows as f64,
+            shared_legend: panels.len() > 1 && panels.iter().all(is_shared),
+            panels,
+            ..Figure::default()
+        }
+    }
+
+    /// The numbers of all lines as CSV, one row a point, with the columns `panel,label,x,mean,low,high`. The last two are the
+    /// shaded range, empty where there is none. Numbers are the shortest that read back as the same.
+    pub fn to_csv(&self) -> String {
+        csv::write(self)
+    }
+
     /// The figure as the text of an SVG file.
     pub fn to_svg(&self) -> String {
         draw::svg(self)

@@ -92,6 +92,7 @@ impl Axis {
         let decades = (first..=last).filter(|&e| f64::from(e) >= low && f64::from(e) <= high).count();
         let plain = first >= -3 && last <= 4;
         let every = decades.div_ceil(target.max(2)).max(1) as i32;
+        let digits = labelled_digits((low, high), target.max(2));
         let mut ticks = Vec::new();
         for exponent in first..=last {
             for digit in 1..10 {
@@ -100,12 +101,10 @@ impl Axis {
                 if place < low - 1e-9 || place > high + 1e-9 {
                     continue;
                 }
-                // Few decades leave room for labels at 2 and 5, none for those in between.
-                let labelled = match digit {
-                    1 => exponent.rem_euclid(every) == 0,
-                    2 | 5 => every == 1 && decades < 3,
-                    3 | 7 => every == 1 && decades < 1,
-                    _ => false,
+                let labelled = if every > 1 {
+                    digit == 1 && exponent.rem_euclid(every) == 0
+                } else {
+                    digits.contains(&digit)
                 };
                 if every > 1 && !labelled {
                     continue;
@@ -126,12 +125,36 @@ impl Axis {
     ///
     /// Values beyond the ends are moved to them, so nothing is ever drawn outside.
     pub(crate) fn place(&self, value: f64) -> Option<f64> {
+        self.share(value).map(|share| share.clamp(0.0, 1.0))
+    }
+
+    /// The same, but values beyond the ends keep their place there.
+    pub(crate) fn share(&self, value: f64) -> Option<f64> {
         if !self.scale.admits(value) {
             return None;
         }
         let value = if self.scale == Scale::Log { value.log10() } else { value };
-        Some(((value - self.low) / (self.high - self.low)).clamp(0.0, 1.0))
+        let share = (value - self.low) / (self.high - self.low);
+        // Rounding must not push a value at an end beyond it.
+        let snapped = [0.0, 1.0].into_iter().find(|end| (share - end).abs() < 1e-9);
+        Some(snapped.unwrap_or(share))
     }
+
+    /// The scale and the values at both ends; logarithms to base ten on a logarithmic axis.
+    pub(crate) fn ends(&self) -> (Scale, f64, f64) {
+        (self.scale, self.low, self.high)
+    }
+}
+
+/// The digits whose multiples of powers of ten are labelled on a logarithmic axis: as many as there is room for.
+fn labelled_digits((low, high): (f64, f64), target: usize) -> &'static [i32] {
+    let count = |digits: &[i32]| -> usize {
+        let up_to = |digit: i32, end: f64| end - f64::from(digit).log10();
+        let ticks = |&d: &i32| (up_to(d, high) + 1e-9).floor() - (up_to(d, low) - 1e-9).ceil() + 1.0;
+        digits.iter().map(ticks).sum::<f64>() as usize
+    };
+    let choices: [&[i32]; 4] = [&[1, 2, 3, 5, 7], &[1, 2, 5], &[1, 5], &[1]];
+    choices.into_iter().find(|digits| count(digits) <= target + 2).unwrap_or(&[1])
 }
 
 /// The step of 1, 2 or 5 times a power of ten that is nearest to `rough` as a ratio.
@@ -175,6 +198,14 @@ mod tests {
         assert_eq!(labels(&axis), ["0.01", "0.1", "1", "10", "100"]);
         assert_eq!(axis.place(1.0), Some(0.5));
         assert_eq!(axis.place(0.0), None);
+    }
+
+    #[test]
+    fn few_decades_leave_room_for_halves() {
+        let axis = Axis::new(Scale::Log, [0.05, 10.0].into_iter(), 0.0, 5);
+        assert_eq!(labels(&axis), ["0.05", "0.1", "0.5", "1", "5", "10"]);
+        let axis = Axis::new(Scale::Log, [0.05, 10.0].into_iter(), 0.0, 9);
+        assert_eq!(labels(&axis), ["0.05", "0.1", "0.2", "0.5", "1", "2", "5", "10"]);
     }
 
     #[test]

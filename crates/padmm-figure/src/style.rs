@@ -41,6 +41,11 @@ impl Style {
         PALETTE[self.colour % PALETTE.len()]
     }
 
+    /// A class by which a page can give the palette other colours, such as on a dark background.
+    pub(crate) fn class(self) -> String {
+        format!("c{}", self.colour % PALETTE.len())
+    }
+
     /// The attribute that draws the dash, with a space in front, or nothing.
     pub(crate) fn dash_attribute(self) -> &'static str {
         match self.dash {
@@ -61,14 +66,16 @@ impl Style {
                 .collect();
             format!("<polygon points=\"{}\"", points.join(" "))
         };
-        let shape = match self.colour % 6 {
+        let shape = match self.colour % PALETTE.len() {
             0 => format!("<circle cx=\"{}\" cy=\"{}\" r=\"{r}\"", coordinate(x), coordinate(y)),
             1 => polygon(&[(-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9)]),
             2 => polygon(&[(0.0, -1.2), (1.1, 0.85), (-1.1, 0.85)]),
             3 => polygon(&[(0.0, -1.25), (1.25, 0.0), (0.0, 1.25), (-1.25, 0.0)]),
             4 => polygon(&[(0.0, 1.2), (1.1, -0.85), (-1.1, -0.85)]),
-            _ => polygon(&[(-1.2, -0.6), (1.2, -0.6), (1.2, 0.6), (-1.2, 0.6)]),
+            5 => polygon(&[(-1.2, -0.6), (1.2, -0.6), (1.2, 0.6), (-1.2, 0.6)]),
+            6 => polygon(&[(-1.1, -1.1), (1.1, -1.1), (-1.1, 1.1), (1.1, 1.1)]),
+            _ => polygon(&[(-0.6, -1.2), (0.6, -1.2), (0.6, 1.2), (-0.6, 1.2)]),
         };
-        format!("{shape} fill=\"{}\" stroke=\"#fff\" stroke-width=\"0.9\"/>", self.hex())
+        format!("{shape} class=\"marker\" fill=\"{}\" stroke=\"#fff\" stroke-width=\"0.9\"/>", self.hex())
     }
 }

@@ -11,6 +11,7 @@ fn figure(panels: Vec<Panel>) -> Figure {
         height: 400.0,
         caption: "Caption".into(),
         panels,
+        ..Figure::default()
     }
 }
 
@@ -84,6 +85,27 @@ fn values_without_a_place_leave_a_gap() {
     let points = vec![(1.0, 0.0), (2.0, 10.0), (3.0, 100.0), (4.0, -1.0), (5.0, 5.0), (6.0, 0.2)];
     let svg = assert_sound(&figure(vec![panel(points, Scale::Log)]));
     assert_eq!(count(&svg, "line"), 2);
+}
+
+#[test]
+fn fixed_ranges_cut_lines_and_impossible_ones_are_ignored() {
+    for scale in [Scale::Linear, Scale::Log] {
+        // Up and down through the upper end, three times.
+        let points = (0..7).map(|k| (f64::from(k), if k % 2 == 0 { 1.0 } else { 100.0 })).collect();
+        let whole = panel(points, scale);
+        let cut = Panel { y_range: Some((0.5, 10.0)), ..whole.clone() };
+        let svg = assert_sound(&figure(vec![cut.clone()]));
+        assert_eq!(count(&svg, "line"), 4, "the tips are missing");
+        assert!(svg.contains(">10<") && !svg.contains(">100<"), "{svg}");
+        assert!(
+            !assert_sound(&figure(vec![Panel { y_range: Some((5.0, 9.0)), ..cut }])).contains(">reference<")
+        );
+        let plain = assert_sound(&figure(vec![whole.clone()]));
+        for range in [(1.0, 1.0), (2.0, 1.0), (f64::NAN, 1.0), (0.0, f64::INFINITY)] {
+            let odd = Panel { y_range: Some(range), ..whole.clone() };
+            assert_eq!(figure(vec![odd]).to_svg(), plain, "{range:?}");
+        }
+    }
 }
 
 #[test]
