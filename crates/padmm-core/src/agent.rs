@@ -1,12 +1,16 @@
 //! One site's side of a run, as a machine without I/O: messages go in through `handle_message`, messages and results
 //! come out of `poll_message` and `outcome`. The simulator and the network drive this same code.
 
+use std::ops::Range;
 use std::sync::Arc;
 
-use padmm_privacy::{Debit, Gate, PrivacyError, PrivacyReport, Public};
+use padmm_privacy::{
+    Debit, Gate, ObjectiveInputs, PrivacyError, PrivacyReport, Public, PureTarget, Schedule, Sensitivity,
+};
 
-use crate::algorithm::{Algorithm, AlgorithmKind, Local, LocalProblem};
-use crate::message::{Content, Incoming, Outgoing, Stage};
+use crate::algorithm::{Algorithm, AlgorithmKind, Duty, Local, LocalProblem, Peers, Speech, Start};
+use crate::message::{Content, Incoming, Outgoing, Recipients, Stage};
+use crate::plan::Plan;
 use crate::solver::Solver;
 use crate::step;
 use crate::terms::AgentTerms;
@@ -19,7 +23,7 @@ pub enum AgentError {
     Privacy(#[from] PrivacyError),
     /// The local solve found no certificate; the round stops. The residual is computed from records: for the site's own log.
     #[error(
-        "round {round}: the local solve reached a residual of {residual:.3e}, not the {tolerance:.3e} that the sensitivity was derived with; nothing was released. Use a looser --tolerance (it enters the noise) or a larger --penalty"
+        "round {round}: the local solve reached a residual of {residual:.3e}, not the {tolerance:.3e} that the sensitivity was derived with; nothing was released. Use a larger --penalty or, where noise is added to the result, a looser --tolerance (it enters the noise)"
     )]
     ToleranceNotReached {
         /// Round.
@@ -37,16 +41,16 @@ pub enum AgentError {
         /// The sender.
         from: usize,
     },
-    /// A message from a round that cannot be on its way yet.
-    #[error("site {from} sent round {round} while site {site} is in round {current}; it was not used")]
-    WrongRound {
+    /// A message from a turn that cannot be on its way yet.
+    #[error("site {from} sent turn {turn} while site {site} is in turn {current}; it was not used")]
+    WrongTurn {
         /// The receiver.
         site: usize,
         /// The sender.
         from: usize,
-        /// The message's round.
-        round: u32,
-        /// The receiver's round.
+        /// The message's turn.
+        turn: u32,
+        /// The receiver's turn.
         current: u32,
     },
     /// A message of another length.
@@ -66,9 +70,9 @@ pub enum AgentError {
 /// Where an agent is in its run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// It owes its message of this stage and round.
+    /// It owes its message of this stage and turn.
     Speak(Stage, u32),
-    /// It has spoken and waits for the neighbours' messages of this stage and round.
+    /// It has spoken, or had nothing to say, and waits for the neighbours' messages of this stage and turn.
     Listen(Stage, u32),
     /// Its run is over.
     Done,
@@ -77,14 +81,14 @@ enum Phase {
 struct Neighbour {
     site: usize,
     gossip_weight: f64,
-    /// Messages that are here and not used yet: of this round, and of the next from a neighbour that is ahead.
+    /// Messages that are here and not used yet: of this turn, and of the next from a neighbour that is ahead.
     inbox: Vec<Incoming>,
 }
 
 /// What a site has at the end.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// The paper's: the last release.
+    /// The paper's: the model after the last round, for most algorithms the last release.
     pub last: Public,
     /// The smoothed model of MATH §2.
     pub smoothed: Public,
@@ -94,14 +98,14 @@ pub struct Outcome {
 pub struct AgentSetup {
     /// Its place in the plan's list of sites.
     pub site: usize,
+    /// Sites in all.
+    pub n_agents: usize,
     /// Its neighbours' places in ascending order, with their gossip weights.
     pub neighbours: Vec<(usize, f64)>,
-    /// Which algorithm.
-    pub algorithm: AlgorithmKind,
-    /// `η`
+    /// What is run.
+    pub plan: Plan,
+    /// `η` as the terms were derived with it.
     pub penalty: f64,
-    /// Private rounds.
-    pub rounds: u32,
     /// Gossip rounds.
     pub gossip_rounds: u32,
     /// Derived terms.
@@ -111,7 +115,9 @@ pub struct AgentSetup {
 /// One site's side of a run.
 pub struct Agent {
     site: usize,
+    kind: AlgorithmKind,
     rounds: u32,
+    turns_per_round: u32,
     gossip_rounds: u32,
     tolerance: f64,
     neighbours: Vec<Neighbour>,
@@ -120,29 +126,55 @@ pub struct Agent {
     gate: Gate,
     solver: Solver,
     warm_start: Vec<f64>,
+    /// What the agent said last through the gate.
     released: Arc<Public>,
+    /// What it said in this turn.
+    said: Option<Arc<Public>>,
     average: Public,
     average_weight: f64,
     phase: Phase,
-    /// Neighbours whose message of the current stage and round is here.
+    /// Neighbours that are waited for and whose message of the current stage and turn is here.
     n_arrived: usize,
 }
 
 /// The noise was calibrated for a problem: stops if that is not the problem that will be solved.
-fn check_terms(setup: &AgentSetup, problem: &LocalProblem) {
-    let terms = &setup.terms;
+fn check_terms(terms: &AgentTerms, algorithm: &dyn Algorithm, problem: &LocalProblem) {
     assert_eq!(terms.n_records, problem.data.n_records(), "the terms are those of this number of records");
-    let modulus =
-        step::primal_quadratic(setup.penalty, setup.neighbours.len()) + problem.penalty.strong_convexity();
+    let modulus = algorithm.modulus(problem.penalty.strong_convexity());
     assert!(modulus >= terms.modulus, "the terms are those of this penalty, degree and regulariser");
-    let Some(inputs) = terms.noise.as_ref().and_then(|n| n.sensitivity().inputs().copied()) else { return };
-    let slope = problem.loss.slope_bound().expect("a loss under privacy has a bounded slope");
-    assert!(
-        slope * problem.data.norm_bound() <= inputs.gradient_bound,
-        "the terms are those of this loss and norm bound"
-    );
-    assert_eq!(inputs.n_records, terms.n_records, "noise and terms agree on the number of records");
-    assert!(terms.tolerance <= inputs.tolerance && terms.modulus >= inputs.modulus, "noise and terms agree");
+    let (slope, row) = (problem.loss.slope_bound(), problem.data.norm_bound());
+    let check_records = |gradient_bound: f64, n_records: usize| {
+        let slope = slope.expect("a loss under privacy has a bounded slope");
+        assert!(slope * row <= gradient_bound, "the terms are those of this loss and norm bound");
+        assert_eq!(n_records, terms.n_records, "noise and terms agree on the number of records");
+    };
+    let check_output = |sensitivity: Sensitivity| {
+        let Some(inputs) = sensitivity.inputs() else { return };
+        check_records(inputs.gradient_bound, inputs.n_records);
+        let agree = terms.tolerance <= inputs.tolerance && terms.modulus >= inputs.modulus;
+        assert!(agree, "noise and terms agree");
+    };
+    let check_objective = |inputs: &ObjectiveInputs, least_modulus: f64| {
+        check_records(inputs.gradient_bound, inputs.n_records);
+        let curvature = problem.loss.curvature_bound().expect("objective perturbation needs a smooth loss");
+        assert!(curvature * row * row <= inputs.curvature_bound, "the terms are those of this loss");
+        assert!(terms.modulus >= least_modulus, "noise and terms agree");
+    };
+    match &terms.noise {
+        None => {}
+        Some(Schedule::Gaussian(schedule)) => check_output(schedule.sensitivity()),
+        Some(Schedule::Pure(schedule)) => match schedule.target() {
+            PureTarget::Output(sensitivity) => check_output(*sensitivity),
+            PureTarget::Objective(inputs) => {
+                let least =
+                    (1..=schedule.rounds()).filter_map(|r| schedule.modulus(r)).fold(f64::MAX, f64::min);
+                check_objective(inputs, least);
+            }
+        },
+        Some(Schedule::GaussianObjective(schedule)) => {
+            check_objective(schedule.inputs(), schedule.modulus());
+        }
+    }
 }
 
 impl Agent {
@@ -150,35 +182,69 @@ impl Agent {
     pub fn new(setup: AgentSetup, problem: LocalProblem, gate: Gate) -> Self {
         let p = problem.data.n_features();
         assert!(setup.neighbours.is_sorted_by_key(|n| n.0), "neighbours come in ascending order");
-        check_terms(&setup, &problem);
         let neighbour =
             |&(site, gossip_weight): &(usize, f64)| Neighbour { site, gossip_weight, inbox: vec![] };
-        Agent {
+        let settings = setup.plan.settings();
+        let places: Vec<usize> = setup.neighbours.iter().map(|n| n.0).collect();
+        let algorithm = settings.algorithm.start(&Start {
+            settings,
+            penalty: setup.penalty,
             site: setup.site,
-            rounds: setup.rounds,
+            neighbours: &places,
+            n_agents: setup.n_agents,
+            n_features: p,
+            terms: &setup.terms,
+            regularizer: &problem.penalty,
+        });
+        check_terms(&setup.terms, &*algorithm, &problem);
+        let mut agent = Agent {
+            site: setup.site,
+            kind: settings.algorithm,
+            rounds: settings.rounds,
+            turns_per_round: algorithm.turns_per_round(),
             gossip_rounds: setup.gossip_rounds,
             tolerance: setup.terms.tolerance,
             neighbours: setup.neighbours.iter().map(neighbour).collect(),
-            algorithm: setup.algorithm.start(setup.penalty, p, setup.neighbours.len()),
+            algorithm,
             problem,
             gate,
             solver: Solver::new(),
             warm_start: vec![0.0; p],
             released: Arc::new(Public::zeros(p)),
+            said: None,
             average: Public::zeros(p),
             average_weight: 0.0,
             phase: Phase::Speak(Stage::Model, 1),
             n_arrived: 0,
+        };
+        agent.begin(Stage::Model, 1);
+        agent.advance();
+        agent
+    }
+
+    /// What the agent has to do in a turn.
+    fn duty(&self, stage: Stage, turn: u32) -> Duty {
+        match stage {
+            Stage::Model => self.algorithm.duty(turn),
+            Stage::Average => Duty { speech: Speech::Derived, ..Duty::BROADCAST },
         }
+    }
+
+    /// The round that a turn of the algorithm belongs to.
+    fn round_of(&self, turn: u32) -> u32 {
+        (turn - 1) / self.turns_per_round + 1
     }
 
     /// The message that the agent owes its neighbours, if it owes one. This is where a round is computed.
     ///
     /// After an error the agent stays where it is; the gate does not release the round a second time.
     pub fn poll_message(&mut self) -> Result<Option<Outgoing>, AgentError> {
-        let Phase::Speak(stage, round) = self.phase else { return Ok(None) };
-        let content = match stage {
-            Stage::Model => {
+        let Phase::Speak(stage, turn) = self.phase else { return Ok(None) };
+        let duty = self.duty(stage, turn);
+        let content = match (stage, duty.speech) {
+            (Stage::Average, _) => Content::Average(self.average.clone()),
+            (Stage::Model, Speech::Release) => {
+                let round = self.round_of(turn);
                 let Agent { gate, algorithm, problem, solver, warm_start, tolerance, .. } = self;
                 let release = gate.release(round, |drawn| {
                     algorithm.compute(
@@ -188,21 +254,33 @@ impl Agent {
                     )
                 })?;
                 self.released = Arc::new(Public::from(&release));
-                self.average.add_scaled(step::smoothing_weight(round), &self.released);
-                self.average_weight += step::smoothing_weight(round);
+                self.said = Some(Arc::clone(&self.released));
                 Content::Model(release)
             }
-            Stage::Average => Content::Average(self.average.clone()),
+            (Stage::Model, _) => {
+                let derived = self.algorithm.derive(turn);
+                self.said = Some(Arc::new(derived.clone()));
+                Content::Derived(derived)
+            }
         };
-        self.phase = Phase::Listen(stage, round);
+        let to = match duty.to {
+            Peers::All => Some(Recipients::Neighbours),
+            Peers::Only(slot) => Some(Recipients::Site(self.neighbours[slot].site)),
+            Peers::Nobody => None,
+        };
+        self.phase = Phase::Listen(stage, turn);
         self.advance();
-        Ok(Some(Outgoing { from: self.site, round, content }))
+        match to {
+            Some(to) => Ok(Some(Outgoing { from: self.site, turn, to, content })),
+            // What was released for nobody has gone into the agent's state; what follows from it may be owed by now.
+            None => self.poll_message(),
+        }
     }
 
     /// Takes in a neighbour's message. One that was taken in before is passed over; any other that does not belong here
     /// is an error and changes nothing.
     pub fn handle_message(&mut self, message: &Incoming) -> Result<(), AgentError> {
-        let Incoming { from, stage, round, .. } = *message;
+        let Incoming { from, stage, turn, .. } = *message;
         let site = self.site;
         let Ok(slot) = self.neighbours.binary_search_by_key(&from, |n| n.site) else {
             return Err(AgentError::NotANeighbour { site, from });
@@ -213,24 +291,27 @@ impl Agent {
             return Err(AgentError::WrongLength { from, found, expected });
         }
         let current = match self.phase {
-            Phase::Speak(s, r) | Phase::Listen(s, r) => (s, r),
+            Phase::Speak(s, t) | Phase::Listen(s, t) => (s, t),
             Phase::Done => return Ok(()),
         };
-        if (stage, round) < current || neighbour.inbox.iter().any(|m| (m.stage, m.round) == (stage, round)) {
+        if (stage, turn) < current || neighbour.inbox.iter().any(|m| (m.stage, m.turn) == (stage, turn)) {
             return Ok(());
         }
-        if (stage, round) != current && Some((stage, round)) != self.following(current) {
-            return Err(AgentError::WrongRound { site, from, round, current: current.1 });
+        if (stage, turn) != current && Some((stage, turn)) != self.following(current) {
+            return Err(AgentError::WrongTurn { site, from, turn, current: current.1 });
         }
         self.neighbours[slot].inbox.push(message.clone());
-        self.n_arrived += usize::from((stage, round) == current);
+        self.count_arrived();
         self.advance();
         Ok(())
     }
 
     /// Goes on without a neighbour, exactly: its edge's dual leaves `α_i`, and the rest of the run is that of the
     /// graph without the edge. The noise stays what it was charged as.
+    ///
+    /// Panics for an algorithm that needs all its neighbours ([`AlgorithmKind::survives_loss`]).
     pub fn drop_neighbour(&mut self, site: usize) {
+        assert!(self.kind.survives_loss(), "{} cannot go on without a site", self.kind.title());
         if let Some(slot) = self.neighbours.iter().position(|n| n.site == site) {
             self.neighbours.remove(slot);
             self.algorithm.drop_edge(slot);
@@ -239,64 +320,112 @@ impl Agent {
         }
     }
 
-    /// The stage and round after `(stage, round)`.
-    fn following(&self, (stage, round): (Stage, u32)) -> Option<(Stage, u32)> {
+    /// The stage and turn after `(stage, turn)`.
+    fn following(&self, (stage, turn): (Stage, u32)) -> Option<(Stage, u32)> {
         match stage {
-            Stage::Model if round < self.rounds => Some((Stage::Model, round + 1)),
+            Stage::Model if turn < self.rounds * self.turns_per_round => Some((Stage::Model, turn + 1)),
             Stage::Model if self.gossip_rounds > 0 => Some((Stage::Average, 1)),
-            Stage::Average if round < self.gossip_rounds => Some((Stage::Average, round + 1)),
+            Stage::Average if turn < self.gossip_rounds => Some((Stage::Average, turn + 1)),
             _ => None,
         }
     }
 
-    /// Concludes the round that is being listened to, once every neighbour's message is there.
-    fn advance(&mut self) {
-        let Phase::Listen(stage, round) = self.phase else { return };
-        if self.n_arrived < self.neighbours.len() {
-            return;
+    /// Places of the neighbours that this turn waits for.
+    fn awaited(&self, stage: Stage, turn: u32) -> Range<usize> {
+        match self.duty(stage, turn).hears {
+            Peers::All => 0..self.neighbours.len(),
+            Peers::Only(slot) => slot..slot + 1,
+            Peers::Nobody => 0..0,
         }
-        let here = |n: &Neighbour| n.inbox.iter().position(|m| (m.stage, m.round) == (stage, round));
-        let mut others = Vec::with_capacity(self.neighbours.len());
-        for neighbour in &mut self.neighbours {
-            let place = here(neighbour).expect("every neighbour's message is here");
-            others.push(neighbour.inbox.swap_remove(place).vector);
-        }
-        match stage {
-            Stage::Model => {
-                self.algorithm.conclude(round, &self.released, &others);
-                if round == self.rounds {
-                    self.average.scale(1.0 / self.average_weight);
-                }
-            }
-            Stage::Average => {
-                let weights = self.neighbours.iter().map(|n| n.gossip_weight);
-                let weighted: Vec<(f64, &Public)> = weights.zip(others.iter().map(|o| &**o)).collect();
-                self.average = step::gossip(&self.average, &weighted);
-            }
-        }
-        self.phase = match self.following((stage, round)) {
-            Some((stage, round)) => Phase::Speak(stage, round),
-            None => Phase::Done,
+    }
+
+    /// Begins a turn: to speak, or at once to listen.
+    fn begin(&mut self, stage: Stage, turn: u32) {
+        self.said = None;
+        // What came for a turn that waited for somebody else is never used.
+        self.neighbours.iter_mut().for_each(|n| n.inbox.retain(|m| (m.stage, m.turn) >= (stage, turn)));
+        self.phase = match self.duty(stage, turn).speech {
+            Speech::Silence => Phase::Listen(stage, turn),
+            Speech::Release | Speech::Derived => Phase::Speak(stage, turn),
         };
         self.count_arrived();
     }
 
-    /// Counts anew after the round or the neighbours have changed.
+    /// Concludes the turns that are being listened to, once everybody that they wait for has been heard.
+    fn advance(&mut self) {
+        while let Phase::Listen(stage, turn) = self.phase {
+            let awaited = self.awaited(stage, turn);
+            if self.n_arrived < awaited.len() {
+                return;
+            }
+            let here = |n: &Neighbour| n.inbox.iter().position(|m| (m.stage, m.turn) == (stage, turn));
+            let mut others = Vec::with_capacity(awaited.len());
+            for neighbour in &mut self.neighbours[awaited] {
+                let place = here(neighbour).expect("everybody that is waited for has been heard");
+                others.push(neighbour.inbox.swap_remove(place).vector);
+            }
+            match stage {
+                Stage::Model => {
+                    self.algorithm.conclude(turn, self.said.as_deref(), &others);
+                    if turn % self.turns_per_round == 0 {
+                        self.finish_round(self.round_of(turn));
+                    }
+                }
+                Stage::Average => {
+                    let weights = self.neighbours.iter().map(|n| n.gossip_weight);
+                    let weighted: Vec<(f64, &Public)> = weights.zip(others.iter().map(|o| &**o)).collect();
+                    self.average = step::gossip(&self.average, &weighted);
+                }
+            }
+            match self.following((stage, turn)) {
+                Some((stage, turn)) => self.begin(stage, turn),
+                None => self.phase = Phase::Done,
+            }
+        }
+    }
+
+    /// A round is over: its model enters the average, and a round without a release is passed by the gate.
+    fn finish_round(&mut self, round: u32) {
+        let weight = step::smoothing_weight(round);
+        self.average.add_scaled(weight, self.algorithm.model());
+        self.average_weight += weight;
+        if round == self.rounds {
+            self.average.scale(1.0 / self.average_weight);
+        }
+        if self.gate.next_round() == round {
+            self.gate.pass(round).expect("the gate's next round is this one");
+        }
+    }
+
+    /// Counts anew after the turn, the neighbours or what they said have changed.
     fn count_arrived(&mut self) {
-        let (Phase::Speak(stage, round) | Phase::Listen(stage, round)) = self.phase else { return };
-        let is_here = |n: &&Neighbour| n.inbox.iter().any(|m| (m.stage, m.round) == (stage, round));
-        self.n_arrived = self.neighbours.iter().filter(is_here).count();
+        let (Phase::Speak(stage, turn) | Phase::Listen(stage, turn)) = self.phase else { return };
+        let is_here = |n: &&Neighbour| n.inbox.iter().any(|m| (m.stage, m.turn) == (stage, turn));
+        self.n_arrived = self.neighbours[self.awaited(stage, turn)].iter().filter(is_here).count();
+    }
+
+    /// Rounds of the algorithm that are over.
+    pub fn rounds_done(&self) -> u32 {
+        match self.phase {
+            Phase::Speak(Stage::Model, turn) | Phase::Listen(Stage::Model, turn) => self.round_of(turn) - 1,
+            _ => self.rounds,
+        }
     }
 
     /// The models, once the run is over.
     pub fn outcome(&self) -> Option<Outcome> {
         (self.phase == Phase::Done)
-            .then(|| Outcome { last: (*self.released).clone(), smoothed: self.average.clone() })
+            .then(|| Outcome { last: self.model().clone(), smoothed: self.average.clone() })
     }
 
-    /// `x̃_i` of the last round that the agent spoke in.
+    /// `x̃_i`, what the agent last said through the gate.
     pub fn released(&self) -> &Public {
         &self.released
+    }
+
+    /// The model that the agent has after the rounds so far.
+    pub fn model(&self) -> &Public {
+        self.algorithm.model()
     }
 
     /// The agent's own average over the rounds so far: what it would keep, before gossip, if the run stopped here.

@@ -4,7 +4,11 @@
 //! and the intercept are stored as the *index* of the column that is one, never as dense zeros and ones, so
 //! a record of Adult takes 14 numbers in place of 104.
 
+mod joint;
+
 use std::ops::Range;
+
+pub(crate) use joint::{Joint, MOST_CELLS};
 
 /// The columns of the encoded feature vector: their names, and which belong together.
 ///
@@ -52,6 +56,7 @@ pub struct Dataset {
     hot: Vec<u32>,
     scale: Vec<f64>,
     labels: Vec<f64>,
+    joint: joint::OnDemand,
 }
 
 /// Counts only: a debug print must not show a record.
@@ -98,6 +103,7 @@ impl Dataset {
             hot: vec![],
             scale: vec![],
             labels: vec![],
+            joint: joint::OnDemand::default(),
         }
     }
 
@@ -126,6 +132,7 @@ impl Dataset {
         self.hot.extend_from_slice(hot);
         self.scale.push(scale);
         self.labels.push(label);
+        self.joint = joint::OnDemand::default();
     }
 
     /// Adds a copy of a record of another set of the same shape and bound.
@@ -193,8 +200,21 @@ impl Dataset {
         }
     }
 
+    /// Hot columns taken together; `None` where that would not help.
+    pub(crate) fn joint(&self) -> Option<&Joint> {
+        self.joint.get(&self.hot, self.n_hot)
+    }
+
+    /// [`Self::columns`] with cells of `joint` in place of the hot columns.
+    pub(crate) fn joint_columns<'a>(&'a self, joint: &'a Joint, range: Range<usize>) -> Columns<'a> {
+        let hot = &joint.cells()[range.start * joint.n_joint()..range.end * joint.n_joint()];
+        Columns { hot, ..self.columns(range) }
+    }
+
     /// Bytes that the encoded records take.
     pub fn memory_bytes(&self) -> usize {
-        8 * (self.numeric.len() + self.scale.len() + self.labels.len()) + 4 * self.hot.len()
+        8 * (self.numeric.len() + self.scale.len() + self.labels.len())
+            + 4 * self.hot.len()
+            + self.joint.memory_bytes()
     }
 }

@@ -9,7 +9,7 @@
 
 use std::ops::Range;
 
-use crate::data::{Columns, Dataset, LANES};
+use crate::data::{Columns, Dataset, Joint, LANES, MOST_CELLS};
 use crate::loss::LossShape;
 
 /// Records whose sums are formed together.
@@ -18,7 +18,7 @@ pub(crate) const BLOCK: usize = 512;
 /// Runs a loop with the machine's widest vector registers. Results are the same bits as without: nothing is fused or
 /// reordered.
 #[inline(always)]
-fn wide<R>(body: impl FnOnce() -> R) -> R {
+pub(crate) fn wide<R>(body: impl FnOnce() -> R) -> R {
     pulp::Arch::new().dispatch(body)
 }
 
@@ -62,6 +62,11 @@ macro_rules! unrolled {
     };
 }
 
+// After the macro, which it uses.
+mod models;
+
+pub(crate) use models::{MODELS, by_cell, by_feature, margins_of_models, sum_of_logistic_losses};
+
 /// The rows of numbers of a block, padded.
 #[inline(always)]
 fn numbers<'a>(columns: &Columns<'a>, shape: Shape) -> impl Iterator<Item = &'a [[f64; LANES]]> + use<'a> {
@@ -102,17 +107,36 @@ fn margins(
     x: &[f64],
     out: &mut [f64],
 ) {
-    let dense = dense.as_chunks::<LANES>().0;
-    let rows = numbers(columns, shape).zip(hot_rows.of(columns));
-    for ((t, &scale), (numbers, hot)) in out.iter_mut().zip(columns.scale).zip(rows) {
-        // Two chunks, as many numbers as tables mostly have, without a loop.
-        let lanes: [f64; LANES] = match (numbers, dense) {
-            ([a, b], [u, v]) => std::array::from_fn(|l| a[l] * u[l] + b[l] * v[l]),
-            _ => numbers
-                .iter()
-                .zip(dense)
-                .fold([0.0; LANES], |sum, (v, w)| std::array::from_fn(|l| sum[l] + v[l] * w[l])),
-        };
+    let numbers = columns.numeric.as_chunks::<LANES>().0;
+    // Two chunks, as many numbers as tables mostly have, without a loop.
+    if let [u, v] = dense.as_chunks::<LANES>().0 {
+        let lanes = numbers.as_chunks::<2>().0.iter().map(
+            #[inline(always)]
+            |[a, b]| std::array::from_fn(|l| a[l] * u[l] + b[l] * v[l]),
+        );
+        return add_hot(lanes, hot_rows, columns, x, out);
+    }
+    let lanes = numbers.chunks_exact(shape.chunks).map(
+        #[inline(always)]
+        |numbers| {
+            let pairs = numbers.iter().zip(dense.as_chunks::<LANES>().0);
+            pairs.fold([0.0; LANES], |sum, (v, w)| std::array::from_fn(|l| sum[l] + v[l] * w[l]))
+        },
+    );
+    add_hot(lanes, hot_rows, columns, x, out);
+}
+
+/// Margins from the sums over numbers, which come in lanes.
+#[inline(always)]
+fn add_hot(
+    lanes: impl Iterator<Item = [f64; LANES]>,
+    hot_rows: impl HotRows,
+    columns: &Columns<'_>,
+    x: &[f64],
+    out: &mut [f64],
+) {
+    let rows = lanes.zip(hot_rows.of(columns));
+    for ((t, &scale), (lanes, hot)) in out.iter_mut().zip(columns.scale).zip(rows) {
         let mut sums = [(lanes[0] + lanes[2]) + (lanes[1] + lanes[3]), 0.0];
         for (k, &j) in hot.as_ref().iter().enumerate() {
             sums[k & 1] += x[j as usize];
@@ -131,35 +155,33 @@ fn scatter(
     dense: &mut [f64],
     out: &mut [f64],
 ) {
+    let numbers = columns.numeric.as_chunks::<LANES>().0;
     let dense = dense.as_chunks_mut::<LANES>().0;
-    let rows = numbers(columns, shape).zip(hot_rows.of(columns));
-    for (&s, (numbers, hot)) in v.iter().zip(rows) {
-        match (&mut *dense, numbers) {
-            ([o, q], [a, b]) => {
-                for l in 0..LANES {
-                    o[l] += s * a[l];
-                    q[l] += s * b[l];
-                }
-            }
-            (dense, numbers) => {
-                for (o, a) in dense.iter_mut().zip(numbers) {
-                    for l in 0..LANES {
-                        o[l] += s * a[l];
-                    }
-                }
-            }
+    let add = |sum: [f64; LANES], s: f64, a: &[f64; LANES]| std::array::from_fn(|l| sum[l] + s * a[l]);
+    if let [o, q] = dense {
+        // Sums in registers.
+        let mut sums = (*o, *q);
+        for (&s, [a, b]) in v.iter().zip(numbers.as_chunks::<2>().0) {
+            sums = (add(sums.0, s, a), add(sums.1, s, b));
         }
+        (*o, *q) = sums;
+    } else {
+        for (&s, numbers) in v.iter().zip(numbers.chunks_exact(shape.chunks)) {
+            dense.iter_mut().zip(numbers).for_each(|(o, a)| *o = add(*o, s, a));
+        }
+    }
+    for (&s, hot) in v.iter().zip(hot_rows.of(columns)) {
         for &j in hot.as_ref() {
             out[j as usize] += s;
         }
     }
 }
 
-/// The blocks of a range of records.
+/// The blocks of a range of records, of `size` each.
 #[inline(always)]
-fn blocks(range: Range<usize>) -> impl Iterator<Item = Range<usize>> {
+fn blocks(range: Range<usize>, size: usize) -> impl Iterator<Item = Range<usize>> {
     let end = range.end;
-    range.step_by(BLOCK).map(move |start| start..(start + BLOCK).min(end))
+    range.step_by(size).map(move |start| start..(start + size).min(end))
 }
 
 /// Writes `aᵀx` of records `range` into `out`.
@@ -191,7 +213,7 @@ pub(crate) fn sum_of_losses<S: LossShape>(shape: &S, labels: &[f64], margins: &[
 pub(crate) fn loss<S: LossShape>(shape: &S, data: &Dataset, range: Range<usize>, x: &[f64]) -> f64 {
     let mut total = 0.0;
     let mut buffer = [0.0; BLOCK];
-    for block in blocks(range) {
+    for block in blocks(range, BLOCK) {
         let t = &mut buffer[..block.len()];
         margins_into(data, block.clone(), x, t);
         total += sum_of_losses(shape, &data.labels()[block], t);
@@ -208,23 +230,59 @@ pub(crate) fn gradient<S: LossShape>(
     gradient: &mut [f64],
     scratch: &mut [f64],
 ) {
-    let (shape, dense) = (Shape::of(data), padded(x, data));
+    let dense = padded(x, data);
+    let mut dense_sum = vec![0.0; data.stride()];
     gradient.fill(0.0);
+    match data.joint() {
+        Some(joint) => {
+            let (weights, n_cells) = (spread(joint, |j| x[j]), joint.n_cells());
+            let (mut sums, mut scratch) = (vec![0.0; n_cells], vec![0.0; n_cells]);
+            // A column's sum has up to MOST_CELLS terms more, which shorter blocks make up for.
+            const { assert!(JOINT_BLOCK + MOST_CELLS <= BLOCK) }
+            let columns = blocks(range, JOINT_BLOCK).map(|block| data.joint_columns(joint, block));
+            let shape = Shape { n_hot: joint.n_joint(), ..Shape::of(data) };
+            sum_slopes(loss, shape, columns, (&dense, &weights), (&mut dense_sum, &mut sums), &mut scratch);
+            joint.fold(&sums, gradient);
+        }
+        None => {
+            let columns = blocks(range, BLOCK).map(|block| data.columns(block));
+            sum_slopes(loss, Shape::of(data), columns, (&dense, x), (&mut dense_sum, gradient), scratch);
+        }
+    }
+    gradient.iter_mut().zip(&dense_sum[..data.n_numeric()]).for_each(|(g, s)| *g += s);
+}
+
+/// Records whose sums are formed together where hot columns are joined.
+const JOINT_BLOCK: usize = BLOCK / 2;
+
+/// The sum of each cell's columns' weights.
+fn spread(joint: &Joint, weight: impl Fn(usize) -> f64) -> Vec<f64> {
+    joint.columns().iter().map(|columns| columns.iter().map(|&j| weight(j as usize)).sum()).collect()
+}
+
+/// The loop of [`gradient`] over blocks of records: sums of numbers and of hot columns into `sums`, which are zero.
+fn sum_slopes<'a, S: LossShape>(
+    loss: &S,
+    shape: Shape,
+    blocks: impl Iterator<Item = Columns<'a>>,
+    (dense, x): (&[f64], &[f64]),
+    (dense_sum, sum): (&mut [f64], &mut [f64]),
+    scratch: &mut [f64],
+) {
     unrolled!(shape.n_hot, hot_rows => {
         let mut buffer = [0.0; BLOCK];
-        let mut dense_sum = vec![0.0; shape.stride()];
-        for block in blocks(range) {
-            let columns = data.columns(block.clone());
-            let t = &mut buffer[..block.len()];
-            margins(hot_rows, shape, &columns, &dense, x, t);
+        let mut dense_scratch = vec![0.0; shape.stride()];
+        for columns in blocks {
+            let t = &mut buffer[..columns.labels.len()];
+            margins(hot_rows, shape, &columns, dense, x, t);
             for ((t, &z), &s) in t.iter_mut().zip(columns.labels).zip(columns.scale) {
                 *t = loss.slope(z, *t) * s;
             }
             scratch.fill(0.0);
-            dense_sum.fill(0.0);
-            scatter(hot_rows, shape, &columns, t, &mut dense_sum, scratch);
-            gradient.iter_mut().zip(scratch.iter()).for_each(|(g, s)| *g += s);
-            gradient.iter_mut().zip(&dense_sum[..data.n_numeric()]).for_each(|(g, s)| *g += s);
+            dense_scratch.fill(0.0);
+            scatter(hot_rows, shape, &columns, t, &mut dense_scratch, scratch);
+            sum.iter_mut().zip(scratch.iter()).for_each(|(g, s)| *g += s);
+            dense_sum.iter_mut().zip(&dense_scratch).for_each(|(g, s)| *g += s);
         }
     })
 }
@@ -243,7 +301,7 @@ pub(crate) fn gram<S: LossShape>(loss: &S, data: &Dataset, range: Range<usize>, 
     unrolled!(shape.n_hot, hot_rows => {
         let mut buffer = [0.0; BLOCK];
         let mut weighted = vec![[0.0; LANES]; chunks];
-        for block in blocks(range) {
+        for block in blocks(range, BLOCK) {
             let columns = data.columns(block.clone());
             let t = &mut buffer[..block.len()];
             margins(hot_rows, shape, &columns, &dense, x, t);
@@ -302,7 +360,7 @@ pub(crate) fn hessian_vector(
     unrolled!(shape.n_hot, hot_rows => {
         let mut buffer = [0.0; BLOCK];
         let mut dense_sum = vec![0.0; shape.stride()];
-        for block in blocks(range) {
+        for block in blocks(range, BLOCK) {
             let columns = data.columns(block.clone());
             let t = &mut buffer[..block.len()];
             margins(hot_rows, shape, &columns, &dense, v, t);

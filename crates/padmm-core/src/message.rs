@@ -8,21 +8,42 @@ use padmm_privacy::{Payload, PeerRelease, PrivacyError, Public, Release};
 /// The part of a run that a message belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
-    /// A private round: a noisy model.
+    /// The algorithm's own turns.
     Model,
-    /// A gossip round after the private ones: an average of releases.
+    /// A gossip turn after the algorithm's: an average of releases.
     Average,
 }
 
-/// A message to every neighbour.
+/// A message to neighbours.
 #[derive(Clone, Debug)]
 pub struct Outgoing {
     /// The sender's place in the plan's list of sites.
     pub from: usize,
-    /// Round within the stage, from 1.
-    pub round: u32,
+    /// Turn within the stage, from 1.
+    pub turn: u32,
+    /// Whom it is for.
+    pub to: Recipients,
     /// What is said.
     pub content: Content,
+}
+
+/// Whom a message is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Recipients {
+    /// Every neighbour that is left.
+    Neighbours,
+    /// The site in this place of the plan's list.
+    Site(usize),
+}
+
+impl Outgoing {
+    /// Whether the neighbour `site` is to get it.
+    pub fn is_for(&self, site: usize) -> bool {
+        match self.to {
+            Recipients::Neighbours => true,
+            Recipients::Site(only) => only == site,
+        }
+    }
 }
 
 /// What a message says.
@@ -30,7 +51,9 @@ pub struct Outgoing {
 pub enum Content {
     /// A model that went through the gate.
     Model(Release<Payload>),
-    /// A function of releases.
+    /// What an algorithm says without its records: a function of releases.
+    Derived(Public),
+    /// An average of releases, for gossip.
     Average(Public),
 }
 
@@ -41,8 +64,8 @@ pub struct Incoming {
     pub from: usize,
     /// Part of the run.
     pub stage: Stage,
-    /// Round within the stage, from 1.
-    pub round: u32,
+    /// Turn within the stage, from 1.
+    pub turn: u32,
     /// The model.
     pub vector: Arc<Public>,
 }
@@ -52,12 +75,12 @@ impl Incoming {
     pub fn decode(
         from: usize,
         stage: Stage,
-        round: u32,
+        turn: u32,
         site: &str,
         payload: Payload,
     ) -> Result<Self, PrivacyError> {
-        let peer = PeerRelease::new(site.to_owned(), round, payload)?;
-        Ok(Incoming { from, stage, round, vector: Arc::new(Public::from(&peer)) })
+        let peer = PeerRelease::new(site.to_owned(), turn, payload)?;
+        Ok(Incoming { from, stage, turn, vector: Arc::new(Public::from(&peer)) })
     }
 }
 
@@ -66,8 +89,9 @@ impl From<&Outgoing> for Incoming {
     fn from(message: &Outgoing) -> Self {
         let (stage, vector) = match &message.content {
             Content::Model(release) => (Stage::Model, Public::from(release)),
+            Content::Derived(derived) => (Stage::Model, derived.clone()),
             Content::Average(average) => (Stage::Average, average.clone()),
         };
-        Incoming { from: message.from, stage, round: message.round, vector: Arc::new(vector) }
+        Incoming { from: message.from, stage, turn: message.turn, vector: Arc::new(vector) }
     }
 }

@@ -3,7 +3,7 @@
 use padmm_privacy::{AccountantKind, Budget, Decay, PrivacyError, SensitivityBasis};
 use serde::{Deserialize, Serialize};
 
-use crate::algorithm::AlgorithmKind;
+use crate::algorithm::{AlgorithmKind, Guarantee, Needs};
 use crate::loss::Loss;
 use crate::regularizer::Regularizer;
 
@@ -45,6 +45,54 @@ pub struct PlanDraft {
     pub tolerance: Option<f64>,
     /// Which model is kept.
     pub output: Output,
+    /// Factor of the primal penalty from one charged round to the next (M-ADMM, MR-ADMM).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub penalty_growth: Option<f64>,
+    /// Factor of the noise's rate from round to round (M-ADMM).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate_growth: Option<f64>,
+    /// Damping of the free even step as a multiple of the penalty (R-ADMM, MR-ADMM).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub even_damping: Option<f64>,
+    /// Relaxation of the token's step (token).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub relaxation: Option<f64>,
+    /// Norm that models are expected to stay below; it shapes the step sizes, no guarantee rests on it (DP-ADMM).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model_bound: Option<f64>,
+}
+
+/// The settings of some algorithms only, where a plan leaves them out: the values of the methods' own papers where there are any.
+impl PlanDraft {
+    /// `q₁`
+    pub fn growth(&self) -> f64 {
+        let own = match self.algorithm {
+            AlgorithmKind::MAdmm => 1.02,
+            AlgorithmKind::MrAdmm => 1.04,
+            _ => return 1.0,
+        };
+        self.penalty_growth.unwrap_or(own)
+    }
+
+    /// `q₂`
+    pub fn rate_growth(&self) -> f64 {
+        self.rate_growth.unwrap_or(1.02)
+    }
+
+    /// `γ/η` of R-ADMM.
+    pub fn even_damping(&self) -> f64 {
+        self.even_damping.unwrap_or(0.5)
+    }
+
+    /// `λ` of the token.
+    pub fn relaxation(&self) -> f64 {
+        self.relaxation.unwrap_or(0.5)
+    }
+
+    /// `c_w` of DP-ADMM.
+    pub fn model_bound(&self) -> f64 {
+        self.model_bound.unwrap_or(5.0)
+    }
 }
 
 impl Default for PlanDraft {
@@ -62,6 +110,11 @@ impl Default for PlanDraft {
             regularizer: Regularizer::L2 { strength: 1e-3 },
             tolerance: None,
             output: Output::Smoothed,
+            penalty_growth: None,
+            rate_growth: None,
+            even_damping: None,
+            relaxation: None,
+            model_bound: None,
         }
     }
 }
@@ -86,6 +139,26 @@ pub enum PlanError {
     UnboundedLoss {
         /// The loss.
         loss: String,
+    },
+    /// A setting of other algorithms.
+    #[error(
+        "--{setting} is not a setting of {algorithm}: leave it out (`padmm algorithms` lists what each takes)"
+    )]
+    NotASetting {
+        /// The flag or key.
+        setting: &'static str,
+        /// The algorithm's name.
+        algorithm: &'static str,
+    },
+    /// A loss or regulariser for which the algorithm has no guarantee.
+    #[error("--algorithm {algorithm} needs {needed}, and the plan has {found}: change one of them")]
+    NotSupported {
+        /// The algorithm's name.
+        algorithm: &'static str,
+        /// What it needs.
+        needed: &'static str,
+        /// What the plan has.
+        found: String,
     },
     /// The privacy core refuses.
     #[error(transparent)]
@@ -124,12 +197,74 @@ impl PlanDraft {
             in_range("tolerance", t, positive(t) && t <= 1.0, "above 0 and at most 1 (a part of 2B/n)")?;
         }
         self.check_problem(in_range)?;
+        self.check_own_settings(in_range)?;
+        self.check_needs()?;
         if self.algorithm.is_private() && self.loss.slope_bound().is_none() {
             return Err(PlanError::UnboundedLoss { loss: self.loss.to_string() });
         }
         let budget = Budget::new(self.epsilon, self.delta)?;
         let decay = Decay::new(self.rounds, self.decay)?;
         Ok(Plan { draft: self, budget, decay })
+    }
+
+    /// Settings that belong to some algorithms only.
+    fn check_own_settings(
+        &self,
+        in_range: impl Fn(&'static str, f64, bool, &'static str) -> Result<(), PlanError>,
+    ) -> Result<(), PlanError> {
+        let known = self.algorithm.describe().settings;
+        let check = |setting: &'static str, value: Option<f64>, ok: fn(f64) -> bool, rule| {
+            let Some(value) = value else { return Ok(()) };
+            if !known.iter().any(|flag| flag.trim_start_matches('-') == setting) {
+                return Err(PlanError::NotASetting { setting, algorithm: self.algorithm.name() });
+            }
+            in_range(setting, value, ok(value), rule)
+        };
+        let growing = |v: f64| (1.0..=2.0).contains(&v);
+        check("penalty-growth", self.penalty_growth, growing, "between 1 and 2")?;
+        check("rate-growth", self.rate_growth, |v| (0.5..=2.0).contains(&v), "between 0.5 and 2")?;
+        check("even-damping", self.even_damping, |v| (0.0..=1e6).contains(&v), "zero or a positive number")?;
+        check("relaxation", self.relaxation, |v| v > 0.0 && v <= 1.0, "above 0 and at most 1")?;
+        check("model-bound", self.model_bound, |v| v > 0.0 && v.is_finite(), "a positive number")?;
+        let rules = self.algorithm.describe().guarantee != Guarantee::Experimental;
+        if self.accountant != AccountantKind::Exact && !rules {
+            return Err(PlanError::NotASetting { setting: "accountant", algorithm: self.algorithm.name() });
+        }
+        if self.sensitivity == SensitivityBasis::Paper && !self.algorithm.is_the_papers() {
+            return Err(PlanError::NotASetting {
+                setting: "sensitivity paper",
+                algorithm: self.algorithm.name(),
+            });
+        }
+        Ok(())
+    }
+
+    /// Loss and regulariser for which the algorithm is defined and its guarantee proved.
+    fn check_needs(&self) -> Result<(), PlanError> {
+        let (loss, regularizer) = (self.loss, self.regularizer);
+        let is_smooth = matches!(regularizer, Regularizer::None | Regularizer::L2 { .. });
+        let by_coordinate = !matches!(regularizer, Regularizer::GroupLasso { .. });
+        let needs = |ok: bool, needed, found: String| {
+            let algorithm = self.algorithm.name();
+            if ok { Ok(()) } else { Err(PlanError::NotSupported { algorithm, needed, found }) }
+        };
+        let loss_is = |ok, needed| needs(ok, needed, format!("--loss {loss}"));
+        let regularizer_is = |ok, needed| needs(ok, needed, format!("the regularizer {regularizer}"));
+        match self.algorithm.describe().needs {
+            Needs::Nothing => Ok(()),
+            Needs::TwiceDifferentiable => {
+                loss_is(loss == Loss::Logistic, "a twice differentiable loss (--loss logistic)")?;
+                regularizer_is(is_smooth, "a differentiable regulariser (--regularizer none or l2)")
+            }
+            Needs::SmoothLoss | Needs::SmoothLossAndStar => loss_is(
+                loss.curvature_bound().is_some(),
+                "a loss with bounded curvature (logistic, huberized-hinge or huber)",
+            ),
+            Needs::Complete => regularizer_is(
+                by_coordinate,
+                "a regulariser that is a sum over coordinates (none, l1, l2 or elastic-net)",
+            ),
+        }
     }
 
     fn check_problem(
@@ -174,9 +309,20 @@ impl Plan {
         self.decay
     }
 
-    /// The same plan for another algorithm, for reference runs.
+    /// The same plan for another algorithm, for reference runs; settings of the first algorithm's own are left out.
     pub fn with_algorithm(&self, algorithm: AlgorithmKind) -> Result<Plan, PlanError> {
-        PlanDraft { algorithm, ..self.draft.clone() }.check()
+        let of_the_paper = algorithm.is_the_papers();
+        PlanDraft {
+            algorithm,
+            sensitivity: if of_the_paper { self.draft.sensitivity } else { SensitivityBasis::Record },
+            penalty_growth: None,
+            rate_growth: None,
+            even_damping: None,
+            relaxation: None,
+            model_bound: None,
+            ..self.draft.clone()
+        }
+        .check()
     }
 }
 

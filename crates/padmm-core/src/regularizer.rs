@@ -95,6 +95,22 @@ impl Penalty {
         p
     }
 
+    /// No regulariser at all.
+    pub fn none() -> Self {
+        Penalty { curvature: 0.0, l1: 0.0, groups: vec![], free: None }
+    }
+
+    /// `argmin_u ½(u − v)² + step · penalty(u)` for every coordinate: `factor · soft_threshold(v, threshold)`.
+    ///
+    /// Returns thresholds and factors. Panics for group norms, which are no sum over coordinates.
+    pub(crate) fn prox_by_coordinate(&self, step: f64, n_features: usize) -> (Vec<f64>, Vec<f64>) {
+        assert!(self.groups.iter().all(|g| g.1 == 0.0), "group norms do not fall apart into coordinates");
+        let of = |j: usize| {
+            if self.is_free(j) { (0.0, 1.0) } else { (step * self.l1, 1.0 / (1.0 + step * self.curvature)) }
+        };
+        (0..n_features).map(of).unzip()
+    }
+
     /// `m_R` of MATH §1: strong convexity of the whole, 0 if any coordinate is not penalised.
     pub fn strong_convexity(&self) -> f64 {
         if self.free.is_some() { 0.0 } else { self.curvature }

@@ -49,3 +49,32 @@ pub fn gossip(own: &Public, others: &[(f64, &Public)]) -> Public {
     }
     next
 }
+
+/// Primal penalty of round `k` in M-ADMM and MR-ADMM: `η^k = η·q^{k−1}`.
+pub fn grown_penalty(penalty: f64, growth: f64, round: u32) -> f64 {
+    penalty * growth.powi(round as i32 - 1)
+}
+
+/// The even step of R-ADMM in its broadcast-only form:
+///
+/// ```text
+/// x_i^{2k} = x_i^{2k−1} − η/(2ηd_i + γ) · Σ_j [ x_i^{2k−2} + x_j^{2k−2} − 2 x_j^{2k−1} ]
+/// ```
+///
+/// It sees public values only: no records, no dual, no gradient. That is why it is free of charge.
+pub fn recycled_step(
+    penalty: f64,
+    damping: f64,
+    own: (&Public, &Public),
+    others: &[(&Public, &Public)],
+) -> Public {
+    let (before, now) = own;
+    let factor = penalty / (primal_quadratic(penalty, others.len()) + damping);
+    let mut next = now.clone();
+    for (other_before, other_now) in others {
+        next.add_scaled(-factor, before);
+        next.add_scaled(-factor, other_before);
+        next.add_scaled(2.0 * factor, other_now);
+    }
+    next
+}

@@ -53,6 +53,18 @@ pub(crate) fn ln_1p_unit(u: f64) -> f64 {
     series + if large { std::f64::consts::LN_2 } else { 0.0 }
 }
 
+/// `ln(1 + u)` for `u ≥ 0`.
+pub(crate) fn ln_1p(u: f64) -> f64 {
+    if u <= 1.0 || !u.is_finite() {
+        return if u <= 1.0 { ln_1p_unit(u) } else { u };
+    }
+    // 1 + u = 2^n (1 + f) with 0 ≤ f < 1. The sum rounds by half a unit, which is nothing beside ln 2.
+    let bits = (1.0 + u).to_bits();
+    let n = (bits >> 52) as f64 - 1023.0;
+    let f = f64::from_bits(bits & ((1 << 52) - 1) | 1023 << 52) - 1.0;
+    n * std::f64::consts::LN_2 + ln_1p_unit(f)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -83,5 +95,18 @@ mod tests {
         for u in [1e-300, 1e-30, 1e-17] {
             assert_eq!(ln_1p_unit(u), u);
         }
+    }
+
+    #[test]
+    fn ln_1p_of_large_numbers_too() {
+        for k in -3000..10_000 {
+            let u = (f64::from(k) * 0.1).exp2() * 1.1;
+            if u.is_finite() {
+                assert!((ln_1p(u) / u.ln_1p() - 1.0).abs() < 4.0 * f64::EPSILON, "{u:e}");
+            }
+        }
+        assert_eq!(ln_1p(0.0), 0.0);
+        assert_eq!(ln_1p(f64::INFINITY), f64::INFINITY);
+        assert!(ln_1p(f64::NAN).is_nan());
     }
 }

@@ -10,7 +10,7 @@ use padmm_core::algorithm::AlgorithmKind;
 use padmm_core::message::{Content, Incoming, Outgoing, Stage};
 use padmm_core::plan::PlanDraft;
 use padmm_core::regularizer::Regularizer;
-use padmm_core::terms::{Network, Terms};
+use padmm_core::terms::{Network, Terms, TermsError};
 use padmm_privacy::{
     Gate, GridGaussian, MemoryLedger, Payload, PrivacyError, Public, RequiredCertificate, ZcdpRho,
 };
@@ -21,7 +21,7 @@ fn world(text: &str, n_agents: usize) -> World {
 }
 
 fn message(from: usize, stage: Stage, round: u32, length: usize) -> Incoming {
-    Incoming { from, stage, round, vector: Arc::new(Public::zeros(length)) }
+    Incoming { from, stage, turn: round, vector: Arc::new(Public::zeros(length)) }
 }
 
 fn speak(agent: &mut Agent) -> Incoming {
@@ -48,7 +48,7 @@ fn an_agent_speaks_once_a_round_and_then_waits() {
     let world = world("path", 2);
     let (mut agents, _) = world.agents(|i| i as u64);
     let outgoing: Outgoing = agents[0].poll_message().unwrap().unwrap();
-    assert_eq!((outgoing.from, outgoing.round), (0, 1));
+    assert_eq!((outgoing.from, outgoing.turn), (0, 1));
     let Content::Model(release) = &outgoing.content else { panic!("a private round sends a release") };
     assert_eq!((release.site(), release.round()), ("site-0", 1));
     assert!(matches!(release.value(), Payload::Grid { .. }), "integers on the grid leave, nothing else");
@@ -93,7 +93,7 @@ fn messages_that_cannot_be_on_their_way_yet_are_refused() {
     for spoken in [false, true] {
         for (stage, round) in too_early {
             let refused = agents[0].handle_message(&message(1, stage, round, N_FEATURES));
-            assert_eq!(refused, Err(AgentError::WrongRound { site: 0, from: 1, round, current: 1 }));
+            assert_eq!(refused, Err(AgentError::WrongTurn { site: 0, from: 1, turn: round, current: 1 }));
         }
         if !spoken {
             agents[0].poll_message().unwrap();
@@ -156,12 +156,12 @@ fn a_neighbour_may_be_one_round_ahead() {
     let said = speak(&mut agents[0]);
     agents[1].handle_message(&said).unwrap();
     let two = speak(&mut agents[1]);
-    assert_eq!((one.round, two.round), (1, 2));
+    assert_eq!((one.turn, two.turn), (1, 2));
     agents[0].handle_message(&two).unwrap();
     assert!(is_silent(&mut agents[0]), "round 2 does not stand in for round 1");
     agents[0].handle_message(&one).unwrap();
-    assert_eq!(speak(&mut agents[0]).round, 2);
-    assert_eq!(speak(&mut agents[0]).round, 3, "round 2 was waiting already");
+    assert_eq!(speak(&mut agents[0]).turn, 2);
+    assert_eq!(speak(&mut agents[0]).turn, 3, "round 2 was waiting already");
 }
 
 #[test]
@@ -205,7 +205,7 @@ fn an_unreachable_tolerance_releases_nothing_and_stays_charged() {
 #[test]
 fn a_ledger_that_is_full_stops_the_agent_before_anything_is_drawn() {
     let world = world("path", 2);
-    let one_round = world.terms.agents[0].noise.as_ref().unwrap().rho(1).value();
+    let one_round = world.terms.agents[0].noise.as_ref().unwrap().as_gaussian().unwrap().rho(1).value();
     let ledger = MemoryLedger::with_cap(ZcdpRho::new(1.5 * one_round).unwrap());
     let (mut agent, remembered) = world.agent(0, 0, Box::new(ledger));
     agent.poll_message().unwrap();
@@ -223,7 +223,8 @@ fn a_gate_that_demands_more_than_the_solver_gives_refuses() {
     let world = world("path", 2);
     let terms = &world.terms.agents[0];
     let required = RequiredCertificate { modulus: terms.modulus, tolerance: 0.0 };
-    let mechanism = GridGaussian::new(terms.noise.clone().unwrap(), required).unwrap();
+    let mechanism =
+        GridGaussian::new(terms.noise.as_ref().unwrap().as_gaussian().unwrap().clone(), required).unwrap();
     let (noise, _) = common::RememberedNoise::new(1);
     let ledger = Box::new(MemoryLedger::new());
     let mut gate = Gate::new("test".into(), "site".into(), Box::new(mechanism), Box::new(noise), ledger);
@@ -245,7 +246,10 @@ fn one_site_alone_runs_if_its_problem_is_strongly_convex() {
     let (graph, space) = (graph("ring", 1), space());
     let network = Network { graph: &graph, n_records: &[40], space: &space, norm_bound: 1.0 };
     let error = Terms::derive(&plan, &network).unwrap_err();
-    assert!(matches!(error, PrivacyError::OutOfRange { name: "modulus", .. }), "{error}");
+    assert!(
+        matches!(error, TermsError::Privacy(PrivacyError::OutOfRange { name: "modulus", .. })),
+        "{error}"
+    );
 }
 
 #[test]
@@ -259,7 +263,7 @@ fn dropping_the_last_awaited_neighbour_concludes_the_round() {
     agents[0].drop_neighbour(1);
     assert_eq!(agents[0].algorithm().edge_duals().len(), 1);
     assert_eq!(agents[0].algorithm().dual(), &agents[0].algorithm().edge_duals()[0]);
-    assert_eq!(speak(&mut agents[0]).round, 2);
+    assert_eq!(speak(&mut agents[0]).turn, 2);
     // From now on it is a stranger; and dropping it twice, or somebody else, does nothing.
     let late = agents[0].handle_message(&message(1, Stage::Model, 1, N_FEATURES));
     assert_eq!(late, Err(AgentError::NotANeighbour { site: 0, from: 1 }));
@@ -281,15 +285,15 @@ fn a_message_that_waits_survives_the_loss_of_another_neighbour() {
     agents[0].drop_neighbour(1);
     assert!(is_silent(&mut agents[0]));
     agents[0].handle_message(&one).unwrap();
-    assert_eq!(speak(&mut agents[0]).round, 2);
-    assert_eq!(speak(&mut agents[0]).round, 3);
+    assert_eq!(speak(&mut agents[0]).turn, 2);
+    assert_eq!(speak(&mut agents[0]).turn, 3);
 }
 
 #[test]
 fn every_error_says_who_and_what() {
     let cases = [
         (AgentError::NotANeighbour { site: 4, from: 7 }, "site 7"),
-        (AgentError::WrongRound { site: 4, from: 7, round: 9, current: 3 }, "round 9"),
+        (AgentError::WrongTurn { site: 4, from: 7, turn: 9, current: 3 }, "turn 9"),
         (AgentError::WrongLength { from: 7, found: 5, expected: 6 }, "5 coefficients"),
         (
             AgentError::ToleranceNotReached { round: 2, residual: 1e-3, tolerance: 1e-6 },
@@ -361,7 +365,7 @@ proptest! {
 fn what_peers_send_is_decoded_with_checks() {
     let grid = Payload::Grid { exponent: -3, values: vec![8, -4] };
     let heard = Incoming::decode(1, Stage::Model, 2, "peer", grid).unwrap();
-    assert_eq!((heard.from, heard.stage, heard.round), (1, Stage::Model, 2));
+    assert_eq!((heard.from, heard.stage, heard.turn), (1, Stage::Model, 2));
     assert_eq!(heard.vector.as_slice(), [1.0, -0.5]);
     for bad in [
         Payload::Plain(vec![f64::NAN]),

@@ -28,7 +28,7 @@ fn section_9_vector_through_a_plan() {
     };
     let agent = &derive(0.995).agents[3];
     assert!((agent.modulus - 4.5965714e-3).abs() < 0.5e-10);
-    let noise = agent.noise.as_ref().unwrap();
+    let noise = agent.noise.as_ref().unwrap().as_gaussian().unwrap();
     let sensitivity = Sensitivity::per_record(noise.sensitivity().inputs().unwrap()).unwrap().value();
     assert!((sensitivity - 0.05438836).abs() < 0.5e-8, "{sensitivity}");
     // What is charged also contains the grid, half a millionth here.
@@ -37,8 +37,8 @@ fn section_9_vector_through_a_plan() {
     near(noise.noise_std(1), 0.39403810);
     near(noise.noise_std(50), 0.34850074);
     let flat = derive(1.0);
-    near(flat.agents[0].noise.as_ref().unwrap().noise_std(1), 0.37008643);
-    near(flat.agents[0].noise.as_ref().unwrap().noise_std(50), 0.37008643);
+    near(flat.agents[0].noise.as_ref().unwrap().as_gaussian().unwrap().noise_std(1), 0.37008643);
+    near(flat.agents[0].noise.as_ref().unwrap().as_gaussian().unwrap().noise_std(50), 0.37008643);
 }
 
 #[test]
@@ -48,7 +48,7 @@ fn section_3_the_papers_sensitivity_is_thousands_of_times_larger() {
         let plan = PlanDraft { sensitivity, penalty: Some(1e-3), ..PlanDraft::default() }.check().unwrap();
         let network = Network { graph: &graph, n_records: &[9044; 5], space: &space, norm_bound: 1.0 };
         let terms = Terms::derive(&plan, &network).unwrap();
-        terms.agents[0].noise.as_ref().unwrap().sensitivity()
+        terms.agents[0].noise.as_ref().unwrap().as_gaussian().unwrap().sensitivity()
     };
     let ours = derive(SensitivityBasis::Record);
     let papers = derive(SensitivityBasis::Paper);

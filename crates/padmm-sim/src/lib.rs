@@ -15,6 +15,7 @@ pub use split::{Holdout, Split};
 use padmm_core::agent::AgentError;
 use padmm_core::graph::GraphError;
 use padmm_core::plan::PlanError;
+use padmm_core::terms::TermsError;
 use padmm_privacy::PrivacyError;
 
 /// Why a simulation cannot run.
@@ -29,7 +30,9 @@ pub enum SimError {
         text: String,
     },
     /// A holdout that is not known.
-    #[error("--holdout '{text}' is not known: use a fraction above 0 and below 1, 'official', or 'none'")]
+    #[error(
+        "--holdout '{text}' is not known: use a fraction above 0 and below 1, 'stratified:' and a fraction, 'official', or 'none'"
+    )]
     UnknownHoldout {
         /// What was given.
         text: String,
@@ -117,6 +120,9 @@ pub enum SimError {
     /// The plan.
     #[error(transparent)]
     Plan(#[from] PlanError),
+    /// The terms.
+    #[error(transparent)]
+    Terms(#[from] TermsError),
     /// The privacy core.
     #[error(transparent)]
     Privacy(#[from] PrivacyError),

@@ -1,10 +1,9 @@
 //! Metrics that see all data. They exist in the simulator only: nothing here may leave a real site (MATH §8).
 
 use padmm_core::data::Dataset;
-use padmm_core::evaluate::score;
+use padmm_core::evaluate::{Scores, score_all};
 use padmm_core::loss::Loss;
 use padmm_privacy::Public;
-use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 /// Agents whose models are scored on all records in every round; the last round scores all of them.
@@ -58,37 +57,55 @@ pub struct Evaluation<'a> {
     pub train: &'a [&'a Dataset],
     /// Records that were set aside; empty if none were.
     pub test: &'a Dataset,
+    /// Whether accuracy and AUC are wanted, which cost most.
+    pub rank: bool,
 }
 
 impl Evaluation<'_> {
     /// Mean scores of `models`, and each model's mean loss at each site.
     pub fn mean(&self, models: &[&Public]) -> (ModelMetrics, Vec<Vec<f64>>) {
-        let (scores, at_sites): (Vec<ModelMetrics>, Vec<Vec<f64>>) =
-            models.par_iter().map(|m| self.one(m.as_slice())).unzip();
+        let (mean, at_sites, _) = self.mean_and_losses(models, &[]);
+        (mean, at_sites)
+    }
+
+    /// The same, and the mean losses of `others` on all training records, which cost less in the same pass.
+    pub fn mean_and_losses(
+        &self,
+        models: &[&Public],
+        others: &[&[f64]],
+    ) -> (ModelMetrics, Vec<Vec<f64>>, Vec<f64>) {
+        let values: Vec<&[f64]> = models.iter().map(|m| m.as_slice()).collect();
+        let (mut scores, mut at_sites) = self.all(&values, others);
+        let others = scores.split_off(models.len()).iter().map(|s| s.loss).collect();
+        at_sites.truncate(models.len());
         let n = scores.len() as f64;
         let mean = |f: fn(&ModelMetrics) -> Option<f64>| {
             scores.iter().map(f).collect::<Option<Vec<f64>>>().map(|v| v.iter().sum::<f64>() / n)
         };
         let loss = scores.iter().map(|s| s.loss).sum::<f64>() / n;
-        (ModelMetrics { loss, accuracy: mean(|s| s.accuracy), auc: mean(|s| s.auc) }, at_sites)
-    }
-
-    /// Mean loss of one model on all training records.
-    pub fn train_loss(&self, model: &[f64]) -> f64 {
-        score(self.loss, self.train, model, false).mean_loss
+        (ModelMetrics { loss, accuracy: mean(|s| s.accuracy), auc: mean(|s| s.auc) }, at_sites, others)
     }
 
     /// Scores of one model, and its mean loss at each site.
     pub fn one(&self, model: &[f64]) -> (ModelMetrics, Vec<f64>) {
-        let has_test = self.test.n_records() > 0;
-        let train = score(self.loss, self.train, model, !has_test);
-        let (accuracy, auc) = if has_test {
-            let test = score(self.loss, &[self.test], model, true);
-            (test.accuracy, test.auc)
-        } else {
-            (train.accuracy, train.auc)
+        let (mut scores, mut at_sites) = self.all(&[model], &[]);
+        (scores.remove(0), at_sites.remove(0))
+    }
+
+    /// Scores of `models`, then those of `others` without ranking; and everyone's mean loss at each site.
+    fn all(&self, models: &[&[f64]], others: &[&[f64]]) -> (Vec<ModelMetrics>, Vec<Vec<f64>>) {
+        let has_test = self.rank && self.test.n_records() > 0;
+        let ranked_here = if has_test || !self.rank { 0 } else { models.len() };
+        let train = score_all(self.loss, self.train, &[models, others].concat(), ranked_here);
+        let test = if has_test { score_all(self.loss, &[self.test], models, models.len()) } else { vec![] };
+        let metrics = |(m, s): (usize, &Scores)| {
+            let ranked = test.get(m).unwrap_or(s);
+            ModelMetrics { loss: s.mean_loss, accuracy: ranked.accuracy, auc: ranked.auc }
         };
-        (ModelMetrics { loss: train.mean_loss, accuracy, auc }, train.part_losses)
+        (
+            train.iter().enumerate().map(metrics).collect(),
+            train.iter().map(|s| s.part_losses.clone()).collect(),
+        )
     }
 }
 

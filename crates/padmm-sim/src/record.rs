@@ -1,7 +1,7 @@
 //! The record of a simulation: everything that a figure, a table or a repetition needs, in one JSON file.
 
 use padmm_core::plan::Plan;
-use padmm_privacy::{PrivacyReport, SensitivityBasis};
+use padmm_privacy::{Compositions, PrivacyReport, SensitivityBasis};
 use serde::{Deserialize, Serialize};
 
 use crate::metrics::{ModelMetrics, RoundMetrics};
@@ -109,6 +109,15 @@ pub struct PrivacyRecord {
     pub sensitivity: f64,
     /// Where Δ comes from.
     pub sensitivity_basis: SensitivityBasis,
+    /// ε by every composition rule, for methods whose rounds are purely private.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compositions: Option<Compositions>,
+    /// Rounds that use data; the others are free.
+    #[serde(default)]
+    pub rounds_charged: u32,
+    /// Whether the guarantee covers finite precision.
+    #[serde(default)]
+    pub noise_is_exact: bool,
     /// Adjacency in words.
     pub adjacency: String,
     /// The guarantee in words.
@@ -130,6 +139,9 @@ impl PrivacyRecord {
             noise_std_last: largest(|r| r.noise_std_last),
             sensitivity: largest(|r| r.sensitivity),
             sensitivity_basis: worst.sensitivity_basis,
+            compositions: worst.compositions,
+            rounds_charged: worst.rounds_charged,
+            noise_is_exact: worst.noise_is_exact,
             adjacency: worst.adjacency.to_string(),
             statement: worst.statement(),
         })
@@ -148,7 +160,7 @@ pub struct Charges {
 }
 
 /// The minimiser of the pooled problem.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Optimum {
     /// Mean loss on all training records, without regulariser.
     pub loss: f64,
@@ -160,6 +172,9 @@ pub struct Optimum {
     pub accuracy: Option<f64>,
     /// AUC on the evaluation records.
     pub auc: Option<f64>,
+    /// Accuracy at each site on its own records that were set aside; empty if there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub site_accuracy: Vec<Option<f64>>,
 }
 
 /// One run.
@@ -173,6 +188,9 @@ pub struct RunRecord {
     pub last: ModelMetrics,
     /// The smoothed models, scored on all records, mean over all agents.
     pub smoothed: ModelMetrics,
+    /// Accuracy of each site's kept model on that site's own records that were set aside; empty if there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub site_accuracy: Vec<Option<f64>>,
 }
 
 /// A mean over runs.

@@ -9,16 +9,17 @@ use padmm_core::algorithm::{AlgorithmKind, LocalProblem};
 use padmm_core::data::{Dataset, FeatureSpace};
 use padmm_core::evaluate::score;
 use padmm_core::graph::{Graph, GraphSpec, metropolis_weight};
+use padmm_core::loss::Loss;
 use padmm_core::message::{Incoming, Outgoing};
 use padmm_core::objective::{Objective, ObjectiveBuffers, Part};
 use padmm_core::plan::{Output, Plan};
 use padmm_core::regularizer::Penalty;
 use padmm_core::schema::Encoded;
 use padmm_core::solver::{Solver, Status};
-use padmm_core::terms::{AgentTerms, Network, Terms};
+use padmm_core::terms::{Network, Terms};
 use padmm_privacy::{
-    Gate, GridGaussian, Mechanism, MemoryLedger, NoiseSource, PrivacyReport, Public, RequiredCertificate,
-    SecureNoise, Unprotected,
+    Gate, Mechanism, MemoryLedger, NoiseSource, PrivacyReport, Public, RequiredCertificate, Schedule,
+    SecureNoise, SpentEpsilon, Unprotected,
 };
 use rayon::prelude::*;
 
@@ -60,6 +61,8 @@ pub struct SimulationPlan {
     pub noise: NoiseKind,
     /// Whether to run the network without noise beside it.
     pub reference: bool,
+    /// Whether accuracy and AUC are computed in every round, not only at the end.
+    pub rank_rounds: bool,
     /// The plan.
     pub plan: Plan,
 }
@@ -83,12 +86,53 @@ pub struct Simulation {
     names: Vec<String>,
     shards: Vec<Arc<Dataset>>,
     test: Dataset,
+    site_tests: Vec<Dataset>,
     space: FeatureSpace,
     graph: Graph,
     terms: Terms,
+    /// What has been spent after each round, the largest over agents, in ρ and ε.
+    spent: Vec<Spent>,
     optimum: Vec<f64>,
     optimum_scores: Optimum,
     counts: Counts,
+}
+
+/// What a round and all rounds up to it cost.
+#[derive(Clone, Copy, Debug)]
+struct Spent {
+    rho: f64,
+    rho_so_far: f64,
+    epsilon: SpentEpsilon,
+}
+
+/// The largest over agents, round by round. Sites of one size and degree have one schedule; each is looked at once.
+fn spending(terms: &Terms) -> Vec<Spent> {
+    let mut schedules: Vec<&Schedule> = vec![];
+    for schedule in terms.agents.iter().filter_map(|a| a.noise.as_ref()) {
+        if !schedules.contains(&schedule) {
+            schedules.push(schedule);
+        }
+    }
+    let curve = |schedule: &&Schedule| -> Vec<Spent> {
+        let of = |(round, epsilon)| Spent {
+            rho: schedule.rho(round),
+            rho_so_far: schedule.rho_spent(round),
+            epsilon,
+        };
+        (1..=schedule.rounds()).zip(schedule.epsilon_curve()).map(of).collect()
+    };
+    let larger = |a: Spent, b: &Spent| Spent {
+        rho: a.rho.max(b.rho),
+        rho_so_far: a.rho_so_far.max(b.rho_so_far),
+        epsilon: SpentEpsilon {
+            exact: a.epsilon.exact.max(b.epsilon.exact),
+            paper: a.epsilon.paper.max(b.epsilon.paper),
+        },
+    };
+    let curves: Vec<Vec<Spent>> = schedules.par_iter().map(curve).collect();
+    let Some((first, rest)) = curves.split_first() else { return vec![] };
+    let over_agents = |(k, &spent): (usize, &Spent)| rest.iter().fold(spent, |a, c| larger(a, &c[k]));
+    first.iter().enumerate().map(over_agents).collect()
 }
 
 /// Prepares and runs a simulation; `watch` hears of every round.
@@ -115,7 +159,7 @@ impl Simulation {
                 found: kind(encoded.label_is_binary()),
             });
         }
-        let Sites { names, shards, test } =
+        let Sites { names, shards, test, site_tests } =
             deal(&encoded, setting.n_agents, setting.split, setting.holdout, setting.seed)?;
         let graph = setting.graph.build(names.len(), &names, setting.seed)?;
         let n_records: Vec<usize> = shards.iter().map(Dataset::n_records).collect();
@@ -135,8 +179,24 @@ impl Simulation {
             test: test.n_records(),
         };
         let shards: Vec<Arc<Dataset>> = shards.into_iter().map(Arc::new).collect();
-        let (optimum, optimum_scores) = pooled_optimum(&setting.plan, &space, &shards, &test)?;
-        Ok(Simulation { setting, names, shards, test, space, graph, terms, optimum, optimum_scores, counts })
+        let (optimum, mut optimum_scores) = pooled_optimum(&setting.plan, &space, &shards, &test)?;
+        let at_site = |t: &Dataset| site_accuracy(setting.plan.settings().loss, t, &optimum);
+        optimum_scores.site_accuracy = site_tests.iter().map(at_site).collect();
+        let spent = spending(&terms);
+        Ok(Simulation {
+            setting,
+            names,
+            shards,
+            test,
+            site_tests,
+            space,
+            graph,
+            terms,
+            spent,
+            optimum,
+            optimum_scores,
+            counts,
+        })
     }
 
     /// The terms that follow from the plan and public facts.
@@ -174,79 +234,126 @@ impl Simulation {
         };
         let reference = with_reference
             .then(|| {
-                let plain = plan.with_algorithm(AlgorithmKind::Admm)?;
-                Ok::<_, SimError>(self.run_once(&plain, 0, &on_round)?.record)
+                let (plain, terms) = self.reference()?;
+                Ok::<_, SimError>(self.run_with(&plain, &terms, 0, &on_round)?.record)
             })
             .transpose()?;
         let runs: Vec<Run> = (0..self.setting.runs)
             .into_par_iter()
-            .map(|run| self.run_once(plan, run, &on_round))
+            .map(|run| self.run_once(run, &on_round))
             .collect::<Vec<_>>()
             .into_iter()
             .collect::<Result<_, _>>()?;
-        let first = &runs[0];
         let model = match plan.settings().output {
-            Output::Smoothed => first.outcomes[0].smoothed.as_slice().to_vec(),
-            Output::Last => first.outcomes[0].last.as_slice().to_vec(),
+            Output::Smoothed => runs[0].outcomes[0].smoothed.as_slice().to_vec(),
+            Output::Last => runs[0].outcomes[0].last.as_slice().to_vec(),
         };
-        let (reports, charges) = (first.reports.clone(), first.charges.clone());
-        let noise_source = first.noise_source.to_owned();
         let runs: Vec<RunRecord> = runs.into_iter().map(|r| r.record).collect();
-        let record = Record {
+        let mut record = self.record(runs);
+        record.reference = reference;
+        record.seconds = start.elapsed().as_secs_f64();
+        Ok((record, model))
+    }
+
+    /// The record of some runs of this network.
+    pub fn record(&self, runs: Vec<RunRecord>) -> Record {
+        let schedules = self.terms.agents.iter().filter_map(|a| a.noise.as_ref());
+        let reports: Vec<PrivacyReport> = schedules.map(Schedule::report).collect();
+        let named = self.names.iter().zip(&self.terms.agents);
+        Record {
             format: FORMAT.to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             setting: self.describe(),
             privacy: PrivacyRecord::worst(&reports),
-            noise_source,
-            charges,
-            optimum: self.optimum_scores,
-            reference,
+            noise_source: self.noise_source(0, 0).description().to_owned(),
+            charges: named.filter_map(|(name, a)| charges(name, a.noise.as_ref()?)).collect(),
+            optimum: self.optimum_scores.clone(),
+            reference: None,
             summary: self.summarize(&runs),
             runs,
-            seconds: start.elapsed().as_secs_f64(),
+            seconds: 0.0,
+        }
+    }
+
+    /// The same network without noise: the same penalty where it means the same, else the one that is derived.
+    pub fn reference(&self) -> Result<(Plan, Terms), SimError> {
+        let plain = self.setting.plan.with_algorithm(AlgorithmKind::Admm)?;
+        let n_records: Vec<usize> = self.shards.iter().map(|s| s.n_records()).collect();
+        let network = Network {
+            graph: &self.graph,
+            n_records: &n_records,
+            space: &self.space,
+            norm_bound: self.shards[0].norm_bound(),
         };
-        Ok((record, model))
+        let mut draft = plain.settings().clone();
+        let comparable = self.setting.plan.settings().algorithm.is_decentralized();
+        draft.penalty = comparable.then_some(self.terms.penalty);
+        let plain = draft.check()?;
+        let terms = Terms::derive(&plain, &network)?;
+        Ok((plain, terms))
+    }
+
+    /// One run of the plan, round by round.
+    pub fn run_once(&self, run: u32, on_round: &(dyn Fn(&RoundMetrics) + Sync)) -> Result<Run, SimError> {
+        self.run_with(&self.setting.plan, &self.terms, run, on_round)
     }
 
     /// One run of `plan` over the network, round by round.
-    pub fn run_once(
+    pub fn run_with(
         &self,
         plan: &Plan,
+        terms: &Terms,
         run: u32,
         on_round: &(dyn Fn(&RoundMetrics) + Sync),
     ) -> Result<Run, SimError> {
-        let mut agents = self.agents(plan, run)?;
-        let mut trace = Vec::with_capacity(plan.settings().rounds as usize);
-        while agents.iter().any(|a| a.outcome().is_none()) {
-            self.exchange(&mut agents)?;
-            if trace.len() < plan.settings().rounds as usize {
-                let metrics = self.look(&agents, trace.len() as u32 + 1, plan);
+        let rounds = plan.settings().rounds;
+        let mut agents = self.agents(plan, terms, run)?;
+        let mut trace = Vec::with_capacity(rounds as usize);
+        let mut seen: Option<Snapshot> = None;
+        while seen.is_some() || agents.iter().any(|a| a.outcome().is_none()) {
+            // While the agents are at the next round, the last one is looked at: cores that wait for a slow agent have work.
+            let look = || seen.take().map(|snapshot| self.look(&snapshot, plan));
+            let (metrics, moved) = rayon::join(look, || self.exchange(&mut agents));
+            moved?;
+            if let Some(metrics) = metrics {
                 on_round(&metrics);
                 trace.push(metrics);
+            }
+            let done = trace.len() as u32;
+            if done < rounds && agents.iter().all(|a| a.rounds_done() > done) {
+                seen = Some(Snapshot::of(&agents, done + 1));
             }
         }
         let outcomes: Vec<Outcome> =
             agents.iter().map(|a| a.outcome().expect("every agent is done")).collect();
         let last: Vec<&Public> = outcomes.iter().map(|o| &o.last).collect();
         let smoothed: Vec<&Public> = outcomes.iter().map(|o| &o.smoothed).collect();
-        let record = RunRecord { run, trace, last: self.scores(&last), smoothed: self.scores(&smoothed) };
-        Ok(Run {
-            record,
-            outcomes,
-            reports: agents.iter().filter_map(Agent::privacy_report).collect(),
-            charges: agents.iter().enumerate().filter_map(|(i, a)| self.charges(i, a)).collect(),
-            noise_source: agents[0].noise_description(),
-        })
+        let kept = match plan.settings().output {
+            Output::Smoothed => &smoothed,
+            Output::Last => &last,
+        };
+        let at_site = |(t, m): (&Dataset, &&Public)| site_accuracy(plan.settings().loss, t, m.as_slice());
+        let record = RunRecord {
+            run,
+            trace,
+            last: self.scores(&last),
+            smoothed: self.scores(&smoothed),
+            site_accuracy: self.site_tests.iter().zip(kept).map(at_site).collect(),
+        };
+        agents.iter().zip(&terms.agents).for_each(|(agent, terms)| check_ledger(agent, terms.noise.as_ref()));
+        Ok(Run { record, outcomes })
     }
 
-    /// Every agent's release of every round of one run, `[round][agent]`, and nothing else: no metrics, no gossip. It is
+    /// Every agent's model after every round of one run, `[round][agent]`, and nothing else: no metrics, no gossip. It is
     /// what benchmarks time and independent programs are compared with.
     pub fn releases(&self, run: u32) -> Result<Vec<Vec<Public>>, SimError> {
         let plan = &self.setting.plan;
-        let mut agents = self.agents(plan, run)?;
-        let round = |_| {
-            self.exchange(&mut agents)?;
-            Ok(agents.iter().map(|a| a.released().clone()).collect())
+        let mut agents = self.agents(plan, &self.terms, run)?;
+        let round = |done: u32| {
+            while agents.iter().any(|a| a.rounds_done() <= done) {
+                self.exchange(&mut agents)?;
+            }
+            Ok(agents.iter().map(|a| a.model().clone()).collect())
         };
         (0..plan.settings().rounds).map(round).collect()
     }
@@ -264,45 +371,42 @@ impl Simulation {
             .collect::<Result<_, _>>()?;
         let heard: Vec<Option<Incoming>> = spoken.iter().map(|m| m.as_ref().map(Incoming::from)).collect();
         let listen = |(i, agent): (usize, &mut Agent)| {
-            let mut messages = self.graph.neighbours(i).iter().filter_map(|&j| heard[j].as_ref());
+            let is_for = |j: usize| spoken[j].as_ref().is_some_and(|m| m.is_for(i));
+            let neighbours = self.graph.neighbours(i).iter().filter(|&&j| is_for(j));
+            let mut messages = neighbours.filter_map(|&j| heard[j].as_ref());
             messages.try_for_each(|m| agent.handle_message(m)).map_err(stopped(i))
         };
         agents.par_iter_mut().enumerate().map(listen).collect::<Vec<_>>().into_iter().collect()
     }
 
-    fn agents(&self, plan: &Plan, run: u32) -> Result<Vec<Agent>, SimError> {
-        (0..self.names.len()).map(|i| self.agent(plan, run, i)).collect()
+    fn agents(&self, plan: &Plan, terms: &Terms, run: u32) -> Result<Vec<Agent>, SimError> {
+        (0..self.names.len()).map(|i| self.agent(plan, terms, run, i)).collect()
     }
 
-    fn agent(&self, plan: &Plan, run: u32, i: usize) -> Result<Agent, SimError> {
+    fn agent(&self, plan: &Plan, all_terms: &Terms, run: u32, i: usize) -> Result<Agent, SimError> {
         let settings = plan.settings();
-        let terms = AgentTerms { noise: self.noise_of(plan, i), ..self.terms.agents[i].clone() };
+        let terms = all_terms.agents[i].clone();
         let mechanism: Box<dyn Mechanism> = match &terms.noise {
-            Some(schedule) => {
-                let required = RequiredCertificate { modulus: terms.modulus, tolerance: terms.tolerance };
-                Box::new(GridGaussian::new(schedule.clone(), required)?)
-            }
+            Some(schedule) => schedule
+                .mechanism(RequiredCertificate { modulus: terms.modulus, tolerance: terms.tolerance })?,
             None => Box::new(Unprotected::new(self.space.n_features())?),
         };
-        let noise: Box<dyn NoiseSource> = match self.setting.noise {
-            NoiseKind::Seeded => Box::new(InsecureSeededNoise::new(self.setting.seed, run, i)),
-            NoiseKind::Secure => Box::new(SecureNoise),
-        };
+        let noise = self.noise_source(run, i);
         let name = self.names[i].clone();
         let gate =
             Gate::new(format!("simulation-{run}"), name, mechanism, noise, Box::new(MemoryLedger::new()));
         let setup = AgentSetup {
             site: i,
+            n_agents: self.names.len(),
             neighbours: self
                 .graph
                 .neighbours(i)
                 .iter()
                 .map(|&j| (j, metropolis_weight(&self.graph, i, j)))
                 .collect(),
-            algorithm: settings.algorithm,
-            penalty: self.terms.penalty,
-            rounds: settings.rounds,
-            gossip_rounds: self.terms.gossip_rounds,
+            plan: plan.clone(),
+            penalty: all_terms.penalty,
+            gossip_rounds: all_terms.gossip_rounds,
             terms,
         };
         let problem = LocalProblem {
@@ -313,64 +417,54 @@ impl Simulation {
         Ok(Agent::new(setup, problem, gate))
     }
 
-    /// The noise of agent `i`; none in a reference run.
-    fn noise_of(&self, plan: &Plan, i: usize) -> Option<padmm_privacy::NoiseSchedule> {
-        if plan.settings().algorithm.is_private() { self.terms.agents[i].noise.clone() } else { None }
+    fn noise_source(&self, run: u32, agent: usize) -> Box<dyn NoiseSource> {
+        match self.setting.noise {
+            NoiseKind::Seeded => Box::new(InsecureSeededNoise::new(self.setting.seed, run, agent)),
+            NoiseKind::Secure => Box::new(SecureNoise),
+        }
     }
 
-    fn look(&self, agents: &[Agent], round: u32, plan: &Plan) -> RoundMetrics {
+    fn look(&self, seen: &Snapshot, plan: &Plan) -> RoundMetrics {
         let loss = plan.settings().loss;
-        let releases: Vec<&Public> = agents.iter().map(Agent::released).collect();
+        let round = seen.round;
+        let releases: Vec<&Public> = seen.models.iter().collect();
         let chosen = panel(releases.len());
         let models: Vec<&Public> = chosen.iter().map(|&i| releases[i]).collect();
-        let (pooled, at_sites) = self.evaluate(|e| e.mean(&models));
+        let smoothed = center(&seen.smoothed.iter().collect::<Vec<_>>());
+        let (pooled, at_sites, losses) =
+            self.evaluate(self.setting.rank_rounds, |e| e.mean_and_losses(&models, &[&smoothed]));
         let own: Vec<f64> = if chosen.len() == releases.len() {
             at_sites.iter().enumerate().map(|(i, losses)| losses[i]).collect()
         } else {
             let pairs = releases.par_iter().zip(&self.shards);
             pairs.map(|(release, shard)| score(loss, &[shard], release.as_slice(), false).mean_loss).collect()
         };
-        let smoothed: Vec<Public> = agents.iter().map(Agent::smoothed_so_far).collect();
-        let smoothed = center(&smoothed.iter().collect::<Vec<_>>());
-        let worst = self.worst_schedule(plan);
-        let spent = worst.map(|s| s.epsilon_spent(round));
+        let is_private = plan.settings().algorithm.is_private();
+        let spent = self.spent.get(round as usize - 1).filter(|_| is_private);
         RoundMetrics {
             round,
             average_loss: own.iter().sum::<f64>() / own.len() as f64,
             pooled_loss: pooled.loss,
-            smoothed_loss: self.evaluate(|e| e.train_loss(&smoothed)),
+            smoothed_loss: losses[0],
             consensus_error: spread(&releases, &center(&releases)),
             distance_to_optimum: spread(&releases, &self.optimum),
             accuracy: pooled.accuracy,
             auc: pooled.auc,
-            rho: worst.map_or(0.0, |s| s.rho(round).value()),
-            rho_spent: worst.map_or(0.0, |s| s.rho_spent(round).value()),
-            epsilon_exact: spent.map(|s| s.exact),
-            epsilon_paper: spent.map(|s| s.paper),
+            rho: spent.map_or(0.0, |s| s.rho),
+            rho_spent: spent.map_or(0.0, |s| s.rho_so_far),
+            epsilon_exact: spent.map(|s| s.epsilon.exact),
+            epsilon_paper: spent.map(|s| s.epsilon.paper),
         }
     }
 
-    /// The schedule of the agent that is charged most. All are calibrated to one budget, so they differ by rounding.
-    fn worst_schedule(&self, plan: &Plan) -> Option<&padmm_privacy::NoiseSchedule> {
-        let schedules = self.terms.agents.iter().filter_map(|a| a.noise.as_ref());
-        let worst = schedules.max_by(|a, b| a.rho_total().value().total_cmp(&b.rho_total().value()));
-        worst.filter(|_| plan.settings().algorithm.is_private())
-    }
-
     fn scores(&self, models: &[&Public]) -> ModelMetrics {
-        self.evaluate(|e| e.mean(models).0)
+        self.evaluate(true, |e| e.mean(models).0)
     }
 
-    fn evaluate<T>(&self, what: impl FnOnce(&Evaluation<'_>) -> T) -> T {
+    fn evaluate<T>(&self, rank: bool, what: impl FnOnce(&Evaluation<'_>) -> T) -> T {
         let train: Vec<&Dataset> = self.shards.iter().map(|s| &**s).collect();
-        what(&Evaluation { loss: self.setting.plan.settings().loss, train: &train, test: &self.test })
-    }
-
-    fn charges(&self, i: usize, agent: &Agent) -> Option<Charges> {
-        let sensitivity = agent.privacy_report()?.sensitivity;
-        let rho = |d: &padmm_privacy::Debit| d.event.rho().map(|r| r.value());
-        let rho_per_round = agent.debits().iter().map(rho).collect::<Result<_, _>>().ok()?;
-        Some(Charges { site: self.names[i].clone(), sensitivity, rho_per_round })
+        let loss = self.setting.plan.settings().loss;
+        what(&Evaluation { loss, train: &train, test: &self.test, rank })
     }
 
     fn describe(&self) -> Setting {
@@ -418,15 +512,49 @@ impl Simulation {
     }
 }
 
+/// What the agents had after a round.
+struct Snapshot {
+    round: u32,
+    models: Vec<Public>,
+    smoothed: Vec<Public>,
+}
+
+impl Snapshot {
+    fn of(agents: &[Agent], round: u32) -> Self {
+        Snapshot {
+            round,
+            models: agents.iter().map(|a| a.model().clone()).collect(),
+            smoothed: agents.iter().map(Agent::smoothed_so_far).collect(),
+        }
+    }
+}
+
 /// What one run leaves.
 pub struct Run {
     /// For the record.
     pub record: RunRecord,
     /// Every agent's models.
     pub outcomes: Vec<Outcome>,
-    reports: Vec<PrivacyReport>,
-    charges: Vec<Charges>,
-    noise_source: &'static str,
+}
+
+/// What a site is charged in every round; a free round costs nothing.
+fn charges(site: &str, schedule: &Schedule) -> Option<Charges> {
+    let rho_per_round = (1..=schedule.rounds()).map(|round| schedule.rho(round)).collect();
+    let sensitivity = schedule.report().sensitivity;
+    Some(Charges { site: site.to_owned(), sensitivity, rho_per_round })
+}
+
+/// The record states what the plan announced: stops unless that is what the ledger was charged.
+fn check_ledger(agent: &Agent, schedule: Option<&Schedule>) {
+    let Some(schedule) = schedule else { return };
+    let announced = (1..=schedule.rounds()).filter_map(|round| Some((round, schedule.event(round)?)));
+    let charged = agent.debits().iter().map(|d| (d.round, d.event));
+    assert!(announced.eq(charged), "the ledger holds what the plan announced, round by round");
+}
+
+/// Accuracy of a model on one site's records that were set aside; none for regression or without records.
+fn site_accuracy(loss: Loss, test: &Dataset, model: &[f64]) -> Option<f64> {
+    if test.n_records() == 0 { None } else { score(loss, &[test], model, true).accuracy }
 }
 
 /// Minimises `Σ_i f_i` over all records at once — MATH §1, eq. (1): what a pooled data set would give.
@@ -452,7 +580,15 @@ fn pooled_optimum(
     let x = solution.point;
     let value = objective.value(&x, &mut ObjectiveBuffers::default()) / n_agents;
     let train: Vec<&Dataset> = shards.iter().map(|s| &**s).collect();
-    let (scores, _) = Evaluation { loss: settings.loss, train: &train, test }.one(&x);
+    let (scores, _) = Evaluation { loss: settings.loss, train: &train, test, rank: true }.one(&x);
     let norm = x.iter().map(|v| v * v).sum::<f64>().sqrt();
-    Ok((x, Optimum { loss: scores.loss, objective: value, norm, accuracy: scores.accuracy, auc: scores.auc }))
+    let optimum = Optimum {
+        loss: scores.loss,
+        objective: value,
+        norm,
+        accuracy: scores.accuracy,
+        auc: scores.auc,
+        site_accuracy: vec![],
+    };
+    Ok((x, optimum))
 }

@@ -1,5 +1,6 @@
 //! How one table becomes several sites, and which records are set aside.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
@@ -85,6 +86,8 @@ pub enum Holdout {
     None,
     /// A random fraction.
     Fraction(f64),
+    /// A random fraction of every label at every site, where there are sites; a label with a single record at a site trains.
+    Stratified(f64),
     /// The published test file of a set that has one.
     Official,
 }
@@ -94,6 +97,7 @@ impl fmt::Display for Holdout {
         match self {
             Holdout::None => write!(f, "none"),
             Holdout::Fraction(x) => write!(f, "{x}"),
+            Holdout::Stratified(x) => write!(f, "stratified:{x}"),
             Holdout::Official => write!(f, "official"),
         }
     }
@@ -103,11 +107,15 @@ impl FromStr for Holdout {
     type Err = SimError;
 
     fn from_str(text: &str) -> Result<Self, SimError> {
+        let (number, kind): (&str, fn(f64) -> Holdout) = match text.split_once(':') {
+            Some(("stratified", number)) => (number, Holdout::Stratified),
+            _ => (text, Holdout::Fraction),
+        };
         match text {
             "none" | "0" => Ok(Holdout::None),
             "official" => Ok(Holdout::Official),
-            _ => match text.parse::<f64>() {
-                Ok(x) if x > 0.0 && x < 1.0 => Ok(Holdout::Fraction(x)),
+            _ => match number.parse::<f64>() {
+                Ok(x) if x > 0.0 && x < 1.0 => Ok(kind(x)),
                 _ => Err(SimError::UnknownHoldout { text: text.to_owned() }),
             },
         }
@@ -135,6 +143,8 @@ pub struct Sites {
     pub shards: Vec<Dataset>,
     /// Records that were set aside; may be empty.
     pub test: Dataset,
+    /// The same by sites, where the data has sites and they are the agents.
+    pub site_tests: Vec<Dataset>,
 }
 
 /// Deals the records of `encoded` to `n_agents` sites (all the sites of the site column with [`Split::Site`]).
@@ -171,7 +181,17 @@ pub fn deal(
         rows.iter().for_each(|&r| set.push_row(records.row(r)));
         set
     };
-    Ok(Sites { names, shards: places.iter().map(|rows| collect(rows)).collect(), test: collect(&test) })
+    let site_tests = match (&encoded.sites, split) {
+        (Some(sites), Split::Site) => {
+            let at = |s: usize| -> Vec<usize> {
+                test.iter().copied().filter(|&r| sites.of_record[r] as usize == s).collect()
+            };
+            (0..names.len()).map(|s| collect(&at(s))).collect()
+        }
+        _ => vec![],
+    };
+    let shards = places.iter().map(|rows| collect(rows)).collect();
+    Ok(Sites { names, shards, test: collect(&test), site_tests })
 }
 
 /// Test and training rows, in the shuffled order.
@@ -189,6 +209,25 @@ fn set_aside(
             }
             let (test, train) = order.split_at(n_test);
             Ok((test.to_vec(), train.to_vec()))
+        }
+        Holdout::Stratified(fraction) => {
+            let records = order.len();
+            let mut strata: BTreeMap<(u32, bool), Vec<usize>> = BTreeMap::new();
+            for r in order {
+                let site = encoded.sites.as_ref().map_or(0, |s| s.of_record[r]);
+                strata.entry((site, encoded.records.row(r).label > 0.0)).or_default().push(r);
+            }
+            let (mut test, mut train) = (vec![], vec![]);
+            for rows in strata.values() {
+                let n_test = (fraction * rows.len() as f64).round() as usize;
+                let (aside, kept) = rows.split_at(n_test.min(rows.len() - 1));
+                test.extend_from_slice(aside);
+                train.extend_from_slice(kept);
+            }
+            if test.is_empty() {
+                return Err(SimError::HoldoutLeavesNothing { fraction, records });
+            }
+            Ok((test, train))
         }
         Holdout::Official => {
             let official = encoded.official_test.as_ref().ok_or(SimError::NoOfficialTest)?;

@@ -40,6 +40,7 @@ fn setting(plan: PlanDraft) -> SimulationPlan {
         seed: 1,
         noise: padmm_sim::NoiseKind::Seeded,
         reference: false,
+        rank_rounds: true,
         plan: plan.check().unwrap(),
     }
 }
@@ -53,7 +54,7 @@ fn private_world(text: &str, n_agents: usize) -> World {
 
 /// The point that an agent computed in the round that it just released: the release less its noise, on the grid.
 fn unnoised(world: &World, i: usize, round: u32, agent: &Agent, noise: &common::Remembered) -> Vec<f64> {
-    let exponent = world.terms.agents[i].noise.as_ref().unwrap().grid_exponent(round);
+    let exponent = world.terms.agents[i].noise.as_ref().unwrap().as_gaussian().unwrap().grid_exponent(round);
     let step = 2f64.powi(exponent);
     let drawn = &noise.lock().unwrap()[round as usize - 1].1;
     agent.released().as_slice().iter().zip(drawn).map(|(x, z)| x - step * *z as f64).collect()
@@ -180,7 +181,7 @@ fn algorithm_primal_step_satisfies_its_optimality_condition() {
                 }
             }
             let terms = &world.terms.agents[i];
-            let step = 2f64.powi(terms.noise.as_ref().unwrap().grid_exponent(round));
+            let step = 2f64.powi(terms.noise.as_ref().unwrap().as_gaussian().unwrap().grid_exponent(round));
             let allowed = terms.tolerance + step * (0.25 + terms.modulus) * 3.0;
             assert!(norm(&residual) <= allowed, "round {round}, agent {i}: {:e}", norm(&residual));
             // Algorithm 1 read literally, with the agent's own un-noised point, is another equation.
@@ -201,7 +202,7 @@ fn algorithm_perturbation_has_the_variance_of_the_schedule() {
     let (mut agents, noise) = world.agents(|i| 40 + i as u64);
     world.run(&mut agents, |_, _| {});
     for (i, noise) in noise.iter().enumerate() {
-        let schedule = world.terms.agents[i].noise.as_ref().unwrap();
+        let schedule = world.terms.agents[i].noise.as_ref().unwrap().as_gaussian().unwrap();
         let drawn = noise.lock().unwrap();
         assert_eq!(drawn.len(), 6, "one draw a round, and none for gossip");
         for (k, (scale, values)) in drawn.iter().enumerate() {
@@ -366,7 +367,7 @@ fn algorithm_uses_nothing_private_from_the_round_before() {
             };
             let certified = shadow.compute(round, &Drawn::visible(round, vec![]), local).unwrap();
             let x = unnoised(&world, i, round, &agents[i], &noise[i]);
-            let step = 2f64.powi(terms.noise.as_ref().unwrap().grid_exponent(round));
+            let step = 2f64.powi(terms.noise.as_ref().unwrap().as_gaussian().unwrap().grid_exponent(round));
             let allowed = 2.0 * terms.tolerance / terms.modulus + step * (N_FEATURES as f64).sqrt();
             let apart = distance(&certified.point, &x);
             assert!(apart <= allowed, "round {round}, agent {i}: {apart:e} against {allowed:e}");
@@ -374,7 +375,7 @@ fn algorithm_uses_nothing_private_from_the_round_before() {
         for (i, shadow) in shadows.iter_mut().enumerate() {
             let others: Vec<Arc<Public>> =
                 world.graph.neighbours(i).iter().map(|&j| Arc::new(agents[j].released().clone())).collect();
-            shadow.conclude(round, agents[i].released(), &others);
+            shadow.conclude(round, Some(agents[i].released()), &others);
         }
     });
 }
@@ -423,7 +424,7 @@ fn theorem_2_every_round_is_charged_its_rho() {
         assert!(agents.iter().all(|a| a.debits().len() == round as usize), "charged round by round");
     });
     for (i, agent) in agents.iter().enumerate() {
-        let schedule = world.terms.agents[i].noise.as_ref().unwrap();
+        let schedule = world.terms.agents[i].noise.as_ref().unwrap().as_gaussian().unwrap();
         let curve = dynamic_curve(schedule.rho(1), &world.plan.decay());
         for (k, debit) in agent.debits().iter().enumerate() {
             let Event::Gaussian { sensitivity, noise_std } = debit.event else { panic!("Gaussian noise") };

@@ -1,68 +1,55 @@
 //! The algorithms, one file each, behind one trait.
 //!
-//! An algorithm says what an agent computes from its records in a round ([`Algorithm::compute`], inside the gate) and
-//! what it does once the neighbours' releases are there ([`Algorithm::conclude`], public values only). It never sends, never
-//! draws noise and never charges: the agent and the gate do.
+//! An algorithm says, turn by turn, what an agent has to do ([`Algorithm::duty`]), what it computes from its records
+//! ([`Algorithm::compute`], inside the gate), what it says without them ([`Algorithm::derive`]) and what it does once the
+//! neighbours have been heard ([`Algorithm::conclude`]); the last two see public values only. It never sends, never draws noise
+//! and never charges: the agent and the gate do.
+//!
+//! A file holds an algorithm's updates and, beside them, its noise, charge and calibration (`terms`), so that a reader finds
+//! in one place what a method does and what that costs.
+//!
+//! | file | algorithm |
+//! |---|---|
+//! | [`consensus`] | the updates that most of them share: decentralised ADMM with noise in the objective, in the output, or none |
+//! | `padmm` | P-ADMM, and ADMM without privacy |
+//! | `dvp`, `pvp` | dual and primal variable perturbation |
+//! | `m_admm` | penalty perturbation with growing penalties |
+//! | `r_admm` | R-ADMM and MR-ADMM: every second round is free |
+//! | `dp_admm` | linearised ADMM with a server agent |
+//! | `linearized` | its decentralised form |
+//! | `token` | a token that walks from agent to agent |
+//! | `gaussian_objective` | Gaussian objective perturbation (experimental) |
 
+pub mod consensus;
+mod dp_admm;
+mod dvp;
+mod gaussian_objective;
+mod gradient_step;
+mod kind;
+mod linearized;
+mod m_admm;
 mod padmm;
+mod pvp;
+mod r_admm;
+mod token;
 
 use std::sync::Arc;
 
 use padmm_privacy::{Certified, Drawn, Public};
-use serde::{Deserialize, Serialize};
 
-pub use padmm::ConsensusAdmm;
+pub use consensus::ConsensusAdmm;
+pub use dp_admm::DpAdmm;
+pub use kind::{AlgorithmKind, Description, Guarantee, Needs, Start};
+pub use linearized::LinearizedAdmm;
+pub use r_admm::RecycledAdmm;
+pub use token::TokenAdmm;
 
 use crate::agent::AgentError;
 use crate::data::Dataset;
 use crate::loss::Loss;
+use crate::objective::Objective;
 use crate::regularizer::Penalty;
-use crate::solver::Solver;
-
-/// Which algorithm a plan runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum AlgorithmKind {
-    /// The paper's algorithm: Gaussian noise of decaying variance on every release.
-    PAdmm,
-    /// The same without noise and without any privacy: the reference.
-    Admm,
-}
-
-impl AlgorithmKind {
-    /// Every algorithm, for listings and messages.
-    pub const ALL: [AlgorithmKind; 2] = [AlgorithmKind::PAdmm, AlgorithmKind::Admm];
-
-    /// The name on the command line and in records.
-    pub fn name(self) -> &'static str {
-        match self {
-            AlgorithmKind::PAdmm => "p-admm",
-            AlgorithmKind::Admm => "admm",
-        }
-    }
-
-    /// The name in headings.
-    pub fn title(self) -> &'static str {
-        match self {
-            AlgorithmKind::PAdmm => "P-ADMM",
-            AlgorithmKind::Admm => "ADMM without privacy",
-        }
-    }
-
-    /// Whether what it releases is protected.
-    pub fn is_private(self) -> bool {
-        self != AlgorithmKind::Admm
-    }
-
-    /// The algorithm for one agent with `degree` neighbours.
-    pub fn start(self, penalty: f64, n_features: usize, degree: usize) -> Box<dyn Algorithm> {
-        match self {
-            AlgorithmKind::PAdmm | AlgorithmKind::Admm => {
-                Box::new(ConsensusAdmm::new(penalty, n_features, degree))
-            }
-        }
-    }
-}
+use crate::solver::{Solver, Status};
 
 /// One site's records and its share of the problem: the private side of an agent.
 pub struct LocalProblem {
@@ -86,20 +73,102 @@ pub struct Local<'a> {
     pub tolerance: f64,
 }
 
+impl Local<'_> {
+    /// Minimises `objective` to the tolerance, from where the last minimiser was; without a certificate the round stops.
+    fn solve(self, round: u32, objective: &Objective<'_>) -> Result<Certified, AgentError> {
+        let solution = self.solver.solve(objective, self.warm_start, self.tolerance);
+        if solution.status != Status::Solved {
+            let (residual, tolerance) = (solution.residual, self.tolerance);
+            return Err(AgentError::ToleranceNotReached { round, residual, tolerance });
+        }
+        self.warm_start.clone_from(&solution.point);
+        Ok(Certified { point: solution.point, residual: solution.residual })
+    }
+}
+
+/// What an agent says in a turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Speech {
+    /// A release: computed from records, through the gate.
+    Release,
+    /// A function of what was released before: free.
+    Derived,
+    /// Nothing.
+    Silence,
+}
+
+/// Some of an agent's neighbours, by their place among those that are left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Peers {
+    /// All of them.
+    All,
+    /// One.
+    Only(usize),
+    /// None: what is released stays with the agent until it has gone into something that is derived.
+    Nobody,
+}
+
+/// What an agent has to do in a turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Duty {
+    /// What it says,
+    pub speech: Speech,
+    /// and to whom;
+    pub to: Peers,
+    /// whom it then waits for.
+    pub hears: Peers,
+}
+
+impl Duty {
+    /// A release to all neighbours, then their releases.
+    pub const BROADCAST: Duty = Duty { speech: Speech::Release, to: Peers::All, hears: Peers::All };
+    /// Neither speaks nor waits.
+    pub const IDLE: Duty = Duty { speech: Speech::Silence, to: Peers::Nobody, hears: Peers::Nobody };
+}
+
 /// The per-agent mathematics of an algorithm.
+///
+/// A round consists of one or more turns, the same number for every agent; an agent makes at most one release a round.
 pub trait Algorithm: Send {
+    /// Turns of a round.
+    fn turns_per_round(&self) -> u32 {
+        1
+    }
+
+    /// What the agent does in turn `turn` of the whole run, from 1.
+    fn duty(&self, _turn: u32) -> Duty {
+        Duty::BROADCAST
+    }
+
     /// This round's point from the records, with its certificate. Called by the gate after the charge and the draw.
     fn compute(&mut self, round: u32, drawn: &Drawn, local: Local<'_>) -> Result<Certified, AgentError>;
 
-    /// The round's releases are there: `own`, and `others` in the order of the neighbours that are left.
-    fn conclude(&mut self, round: u32, own: &Public, others: &[Arc<Public>]);
+    /// What the agent says in a turn of [`Speech::Derived`].
+    fn derive(&mut self, turn: u32) -> Public {
+        unreachable!("turn {turn} of this algorithm is not derived")
+    }
 
-    /// The neighbour in place `slot` of those that are left is gone for good.
-    fn drop_edge(&mut self, slot: usize);
+    /// The turn is over: what the agent said itself, and what it waited for, in the order of its neighbours.
+    fn conclude(&mut self, turn: u32, own: Option<&Public>, others: &[Arc<Public>]);
 
-    /// The dual variable `α_i`.
+    /// The model that the agent has after the turns concluded so far: the paper's `x_i`.
+    fn model(&self) -> &Public;
+
+    /// Strong convexity of the problems that [`Algorithm::compute`] solves, the smallest over rounds, where the
+    /// regulariser's part is `strong_convexity`.
+    fn modulus(&self, strong_convexity: f64) -> f64;
+
+    /// The neighbour in place `slot` of those that are left is gone for good. Only for algorithms that
+    /// [`AlgorithmKind::survives_loss`].
+    fn drop_edge(&mut self, _slot: usize) {
+        unreachable!("this algorithm needs every neighbour")
+    }
+
+    /// The dual variable `α_i`, where there is one.
     fn dual(&self) -> &Public;
 
-    /// The dual `λ_ij` of each edge that is left.
-    fn edge_duals(&self) -> &[Public];
+    /// The dual `λ_ij` of each edge that is left, where the dual is kept by edges.
+    fn edge_duals(&self) -> &[Public] {
+        &[]
+    }
 }

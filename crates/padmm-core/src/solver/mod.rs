@@ -49,7 +49,8 @@ pub struct Solution {
 
 /// Memory of one agent's solver: a factorisation and a gradient that the next round can start from, and buffers.
 ///
-/// A solver belongs to one problem: the objectives that it is given in turn may differ in their linear term only.
+/// A solver belongs to one problem: the objectives that it is given in turn may differ in their linear term only, unless it is
+/// told otherwise (`forget_gradient`).
 ///
 /// What is kept here is computed from records and never leaves the agent. It changes how fast the next solve
 /// is, not what it returns beyond the certified tolerance, which the sensitivity contains.
@@ -83,6 +84,12 @@ impl Solver {
     /// A solver that keeps to one family of methods.
     pub fn with_method(method: Method) -> Self {
         Solver { method, ..Self::default() }
+    }
+
+    /// The next objective differs in its quadratic term too: the kept gradient is worth nothing, while the factorisation
+    /// still serves as a guess.
+    pub(crate) fn forget_gradient(&mut self) {
+        self.last = None;
     }
 
     /// Minimises `objective` from `start` until the certificate is at most `tolerance`.

@@ -11,15 +11,14 @@ use padmm_core::algorithm::{AlgorithmKind, LocalProblem};
 use padmm_core::data::{Dataset, FeatureSpace};
 use padmm_core::graph::{Graph, GraphSpec, metropolis_weight};
 use padmm_core::loss::Loss;
-use padmm_core::message::Incoming;
+use padmm_core::message::{Incoming, Outgoing};
 use padmm_core::objective::{Objective, Part};
 use padmm_core::plan::{Plan, PlanDraft};
 use padmm_core::regularizer::{Penalty, Regularizer};
 use padmm_core::solver::{Solver, Status};
 use padmm_core::terms::{Network, Terms};
 use padmm_privacy::{
-    Gate, GridGaussian, Ledger, Mechanism, MemoryLedger, NoiseSource, PrivacyError, RequiredCertificate,
-    Unprotected,
+    Gate, Ledger, Mechanism, MemoryLedger, NoiseSource, PrivacyError, RequiredCertificate, Unprotected,
 };
 
 /// Public random numbers (splitmix64).
@@ -190,7 +189,7 @@ impl World {
         let mechanism: Box<dyn Mechanism> = match &terms.noise {
             Some(schedule) => {
                 let required = RequiredCertificate { modulus: terms.modulus, tolerance: terms.tolerance };
-                Box::new(GridGaussian::new(schedule.clone(), required).unwrap())
+                schedule.mechanism(required).unwrap()
             }
             None => Box::new(Unprotected::new(self.space.n_features()).unwrap()),
         };
@@ -199,10 +198,10 @@ impl World {
         let weight = |&j: &usize| (j, metropolis_weight(&self.graph, i, j));
         let setup = AgentSetup {
             site: i,
+            n_agents: self.n_agents(),
             neighbours: self.graph.neighbours(i).iter().map(weight).collect(),
-            algorithm: self.plan.settings().algorithm,
+            plan: self.plan.clone(),
             penalty: self.terms.penalty,
-            rounds: self.plan.settings().rounds,
             gossip_rounds: self.terms.gossip_rounds,
             terms,
         };
@@ -216,14 +215,12 @@ impl World {
 
     /// One round in lockstep along the edges that `connected` allows.
     pub fn exchange(&self, agents: &mut [Agent], connected: impl Fn(usize, usize) -> bool) {
-        let spoken: Vec<Option<Incoming>> = agents
-            .iter_mut()
-            .map(|a| a.poll_message().expect("the round succeeds").as_ref().map(Incoming::from))
-            .collect();
+        let spoken: Vec<Option<Outgoing>> =
+            agents.iter_mut().map(|a| a.poll_message().expect("the round succeeds")).collect();
         for (i, agent) in agents.iter_mut().enumerate() {
             for &j in self.graph.neighbours(i).iter().filter(|&&j| connected(i, j)) {
-                if let Some(message) = &spoken[j] {
-                    agent.handle_message(message).expect("the message is welcome");
+                if let Some(message) = spoken[j].as_ref().filter(|m| m.is_for(i)) {
+                    agent.handle_message(&Incoming::from(message)).expect("the message is welcome");
                 }
             }
         }
@@ -231,12 +228,12 @@ impl World {
 
     /// Runs to the end; `look` sees the agents after each private round.
     pub fn run(&self, agents: &mut [Agent], mut look: impl FnMut(u32, &[Agent])) {
-        let mut round = 0;
+        let mut seen = 0;
         while agents.iter().any(|a| a.outcome().is_none()) {
             self.exchange(agents, |_, _| true);
-            round += 1;
-            if round <= self.plan.settings().rounds {
-                look(round, agents);
+            if agents.iter().all(|a| a.rounds_done() > seen) {
+                seen += 1;
+                look(seen, agents);
             }
         }
     }

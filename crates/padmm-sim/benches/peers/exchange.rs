@@ -30,7 +30,10 @@ pub fn export(simulation: &Simulation, folder: &Path) -> Outcome<()> {
     let releases = simulation.releases(0)?;
     write("releases", &releases.iter().flatten().flat_map(|x| x.as_slice()).copied().collect::<Vec<_>>())?;
 
-    let schedules = terms.agents.iter().map(|a| a.noise.as_ref().ok_or("the benchmark's run has noise"));
+    let schedules = terms
+        .agents
+        .iter()
+        .map(|a| a.noise.as_ref().and_then(|s| s.as_gaussian()).ok_or("the benchmark's run has noise"));
     let noise = schedules.enumerate().map(|(i, s)| noise_of(s?, i)).collect::<Outcome<Vec<_>>>()?;
     let by_round: Vec<f64> = (0..releases.len())
         .flat_map(|k| noise.iter().flat_map(move |agent| agent[k].iter().copied()))

@@ -85,6 +85,7 @@ pub fn setting(n_agents: usize, graph: GraphSpec, plan: PlanDraft) -> Outcome<Si
         seed: 1,
         noise: NoiseKind::Seeded,
         reference: false,
+        rank_rounds: true,
         plan: plan.check()?,
     })
 }

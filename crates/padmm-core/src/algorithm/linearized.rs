@@ -1,0 +1,81 @@
+//! Linearised decentralised DP-ADMM: P-ADMM with one gradient step in place of the local solve. The decentralised analogue of
+//! Huang et al. (2019), in the manner of Gauthier et al.; noise as P-ADMM's.
+//!
+//! ```text
+//! x_i^{k+1} = [ η(d_i x̃_i^k + Σ_j x̃_j^k) + x̃_i^k/τ − α_i^k − ∇f_i(x̃_i^k) ] / (2ηd_i + 1/τ)
+//! ```
+//!
+//! No solver and no certificate beyond rounding: the sensitivity `2B/(n(2ηd_i + 1/τ))` holds by arithmetic alone.
+
+use std::sync::Arc;
+
+use padmm_privacy::{Certified, Drawn, PrivacyError, Public};
+
+use super::gradient_step::gradient_step;
+use super::{Algorithm, ConsensusAdmm, Local, Start, padmm};
+use crate::agent::AgentError;
+use crate::step;
+use crate::terms::{AgentTerms, SiteFacts};
+
+/// State of one agent.
+pub struct LinearizedAdmm {
+    consensus: ConsensusAdmm,
+    penalty: f64,
+    /// `1/τ`
+    inverse_step: f64,
+}
+
+impl LinearizedAdmm {
+    /// The start, with everything at zero.
+    pub fn new(start: &Start<'_>) -> Self {
+        LinearizedAdmm {
+            consensus: padmm::start(start),
+            penalty: start.penalty,
+            inverse_step: start.terms.inverse_steps[0],
+        }
+    }
+}
+
+impl Algorithm for LinearizedAdmm {
+    fn compute(&mut self, _round: u32, _drawn: &Drawn, local: Local<'_>) -> Result<Certified, AgentError> {
+        let mut center = std::mem::take(self.consensus.linear_term(self.penalty));
+        let own = &self.consensus.own;
+        center.iter_mut().zip(own.as_slice()).for_each(|(c, x)| *c = self.inverse_step * x - *c);
+        let weight =
+            step::primal_quadratic(self.penalty, self.consensus.planned_degree()) + self.inverse_step;
+        Ok(gradient_step(&center, own, weight, local))
+    }
+
+    fn conclude(&mut self, turn: u32, own: Option<&Public>, others: &[Arc<Public>]) {
+        self.consensus.conclude(turn, own, others);
+    }
+
+    fn model(&self) -> &Public {
+        self.consensus.model()
+    }
+
+    fn modulus(&self, _strong_convexity: f64) -> f64 {
+        step::primal_quadratic(self.penalty, self.consensus.planned_degree()) + self.inverse_step
+    }
+
+    fn drop_edge(&mut self, slot: usize) {
+        self.consensus.drop_edge(slot);
+    }
+
+    fn dual(&self) -> &Public {
+        self.consensus.dual()
+    }
+
+    fn edge_duals(&self) -> &[Public] {
+        self.consensus.edge_duals()
+    }
+}
+
+/// P-ADMM's noise for this sensitivity. `1/τ` is the public bound on the curvature of `f_i`, with which the steps descend.
+pub(super) fn terms(site: &SiteFacts<'_>) -> Result<AgentTerms, PrivacyError> {
+    let inverse_step = site.smoothness();
+    let modulus = step::primal_quadratic(site.penalty, site.degree) + inverse_step;
+    let bare = AgentTerms { inverse_steps: vec![inverse_step], ..site.bare_terms(modulus) };
+    let schedule = padmm::gaussian(site, site.sensitivity(&bare)?, site.plan.decay(), None)?;
+    Ok(AgentTerms { noise: Some(schedule.into()), ..bare })
+}

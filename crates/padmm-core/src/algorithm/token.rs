@@ -1,0 +1,181 @@
+//! The decentralised token algorithm of Cyffers, Bellet and Basu (2023), in its corrected form and with local accounting.
+//!
+//! ```text
+//! x_i = prox_{γf_i}(2z − u_i),      u_i⁺ = u_i + 2λ(x̃_i − z),   x̃_i = x_i + ½ξ
+//! ẑ⁺  = ẑ + (u_i⁺ − u_i)/N,         z⁺ = prox_{γr}(ẑ⁺)
+//! ```
+//!
+//! `f_i` is the mean loss of a site, `r = R/N` the regulariser, which only the token's side applies. The token is `ẑ`; it visits
+//! every agent once a round, in an order drawn from a public seed. `γ = 1/(2η(N − 1))`, so that a penalty `η` means the
+//! same sensitivity as in P-ADMM on the complete graph.
+//!
+//! Departs from its paper: Algorithms 3 and 4 add to the `z` after the proximal step, which applies that step again and
+//! again and ends at the minimiser of `r`; here `ẑ` is carried, as in the paper's own centralised Algorithm 2. The amplification by
+//! the token's secret whereabouts is not claimed: its proof treats `z` alone. Whoever sees every message is accounted for.
+
+use std::sync::Arc;
+
+use padmm_privacy::{Certified, Decay, Drawn, PrivacyError, Public};
+
+use super::{Algorithm, Duty, Local, Peers, Speech, Start, padmm};
+use crate::agent::AgentError;
+use crate::graph::PublicSeed;
+use crate::objective::{Objective, Part};
+use crate::regularizer::Penalty;
+use crate::step;
+use crate::terms::{AgentTerms, SiteFacts};
+
+/// Seed of the token's walk: public and the same for all, because who is next must not depend on anything private.
+const WALK_SEED: u64 = 0x70_6164_6d6d;
+
+/// State of one agent.
+pub struct TokenAdmm {
+    site: usize,
+    n_agents: usize,
+    /// Who acts in step `s` of the run, from 0.
+    walk: Vec<u32>,
+    /// `1/γ`
+    inverse_step: f64,
+    relaxation: f64,
+    no_penalty: Penalty,
+    /// `prox_{γr}`: thresholds and factors of every coordinate.
+    prox: (Vec<f64>, Vec<f64>),
+    /// `u_i`
+    memory: Public,
+    /// `ẑ` as it was when the token was last here.
+    token: Public,
+    /// `z`
+    model: Public,
+    linear: Vec<f64>,
+}
+
+impl TokenAdmm {
+    /// The start, with everything at zero.
+    pub fn new(start: &Start<'_>) -> Self {
+        let zero = Public::zeros(start.n_features);
+        let inverse_step = step::primal_quadratic(start.penalty, start.n_agents - 1);
+        TokenAdmm {
+            site: start.site,
+            n_agents: start.n_agents,
+            walk: walk(start.n_agents, start.settings.rounds),
+            inverse_step,
+            relaxation: start.settings.relaxation(),
+            no_penalty: Penalty::none(),
+            prox: start.regularizer.prox_by_coordinate(1.0 / inverse_step, start.n_features),
+            memory: zero.clone(),
+            token: zero.clone(),
+            model: zero,
+            linear: vec![],
+        }
+    }
+
+    /// The step that a turn belongs to, from 0, and whether it is the step's first turn.
+    fn step_of(turn: u32) -> (usize, bool) {
+        ((turn as usize - 1) / 2, turn % 2 == 1)
+    }
+
+    fn acts_in(&self, step: usize) -> usize {
+        self.walk[step] as usize
+    }
+
+    /// Place of `site` among this agent's neighbours, which are all the others in order.
+    fn slot(&self, site: usize) -> Peers {
+        Peers::Only(if site < self.site { site } else { site - 1 })
+    }
+
+    fn take_token(&mut self) {
+        self.model.clone_from(&self.token);
+        self.model.shrink(&self.prox.0, &self.prox.1);
+    }
+}
+
+/// A random order of all agents for every round, one after the other.
+fn walk(n_agents: usize, rounds: u32) -> Vec<u32> {
+    let mut seed = PublicSeed::new(WALK_SEED);
+    let mut order: Vec<u32> = (0..n_agents as u32).collect();
+    let mut walk = Vec::with_capacity(n_agents * rounds as usize);
+    for _ in 0..rounds {
+        seed.shuffle(&mut order);
+        walk.extend_from_slice(&order);
+    }
+    walk
+}
+
+impl Algorithm for TokenAdmm {
+    fn turns_per_round(&self) -> u32 {
+        2 * self.n_agents as u32
+    }
+
+    /// In a step's first turn the agent that holds the token acts; in the second it passes the token on, and after the last step
+    /// shows it to everybody.
+    fn duty(&self, turn: u32) -> Duty {
+        let (step, is_first) = Self::step_of(turn);
+        let acts = self.acts_in(step) == self.site;
+        if is_first {
+            return if acts { Duty { speech: Speech::Release, ..Duty::IDLE } } else { Duty::IDLE };
+        }
+        let Some(&next) = self.walk.get(step + 1) else {
+            return if acts {
+                Duty { speech: Speech::Derived, to: Peers::All, hears: Peers::Nobody }
+            } else {
+                Duty { hears: self.slot(self.acts_in(step)), ..Duty::IDLE }
+            };
+        };
+        match (acts, next as usize == self.site) {
+            (true, false) => {
+                Duty { speech: Speech::Derived, to: self.slot(next as usize), hears: Peers::Nobody }
+            }
+            (false, true) => Duty { hears: self.slot(self.acts_in(step)), ..Duty::IDLE },
+            // Nobody passes the token to itself.
+            _ => Duty::IDLE,
+        }
+    }
+
+    fn compute(&mut self, round: u32, _drawn: &Drawn, local: Local<'_>) -> Result<Certified, AgentError> {
+        let pull = |(z, u): (&f64, &f64)| -self.inverse_step * (2.0 * z - u);
+        self.linear.clear();
+        self.linear.extend(self.model.as_slice().iter().zip(self.memory.as_slice()).map(pull));
+        let parts = [Part::mean(&local.problem.data)];
+        let loss = local.problem.loss;
+        let objective = Objective::new(&parts, loss, &self.no_penalty, &self.linear, self.inverse_step);
+        local.solve(round, &objective)
+    }
+
+    fn derive(&mut self, _turn: u32) -> Public {
+        self.token.clone()
+    }
+
+    fn conclude(&mut self, turn: u32, own: Option<&Public>, others: &[Arc<Public>]) {
+        if let (Some(release), (_, true)) = (own, Self::step_of(turn)) {
+            let factor = 2.0 * self.relaxation;
+            self.memory.add_scaled_difference(factor, release, &self.model);
+            self.token.add_scaled_difference(factor / self.n_agents as f64, release, &self.model);
+            self.take_token();
+        }
+        if let [token] = others {
+            self.token.clone_from(token);
+            self.take_token();
+        }
+    }
+
+    fn model(&self) -> &Public {
+        &self.model
+    }
+
+    fn modulus(&self, _strong_convexity: f64) -> f64 {
+        self.inverse_step
+    }
+
+    /// `u_i`, which plays the dual's part.
+    fn dual(&self) -> &Public {
+        &self.memory
+    }
+}
+
+/// P-ADMM's noise for the sensitivity `2B/(n/γ)` of the proximal point: every agent acts once a round.
+pub(super) fn terms(site: &SiteFacts<'_>) -> Result<AgentTerms, PrivacyError> {
+    let bare = site.bare_terms(step::primal_quadratic(site.penalty, site.n_agents - 1));
+    let flat = Decay::new(site.settings().rounds, 1.0)?;
+    let schedule = padmm::gaussian(site, site.sensitivity(&bare)?, flat, None)?;
+    Ok(AgentTerms { noise: Some(schedule.into()), ..bare })
+}
