@@ -3,6 +3,8 @@
 mod cmd;
 mod out_folder;
 mod plot;
+mod report;
+mod reproduce;
 mod settings;
 
 use clap::error::ErrorKind;
@@ -21,6 +23,12 @@ struct Cli {
 enum Command {
     /// Run a whole network in one process
     Simulate(Box<cmd::simulate::Args>),
+    /// The paper's figures on the real data, all methods at equal privacy, and more
+    Reproduce(cmd::reproduce::Args),
+    /// A report page from the records of earlier runs, to compare them
+    Report(cmd::report::Args),
+    /// What can be run, what each algorithm needs and what it guarantees
+    Algorithms(cmd::algorithms::Args),
     /// From noise to epsilon and back, without data
     Account(cmd::account::Args),
     /// What the convergence theorems say about a network, and whether they say anything
@@ -42,6 +50,9 @@ fn main() -> ExitCode {
     };
     let result = match cli.command {
         Command::Simulate(args) => cmd::simulate::run(*args),
+        Command::Reproduce(args) => cmd::reproduce::run(&args),
+        Command::Report(args) => cmd::report::run(&args),
+        Command::Algorithms(args) => cmd::algorithms::run(&args),
         Command::Account(args) => cmd::account::run(&args),
         Command::Theory(args) => cmd::theory::run(args),
         Command::Data(args) => cmd::data::run(args),

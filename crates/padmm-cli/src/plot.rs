@@ -50,6 +50,7 @@ pub fn figure(record: &Record) -> Figure {
             record.setting.seed,
             record.version
         ),
+        ..Figure::default()
     }
 }
 
@@ -60,15 +61,28 @@ fn capitalized(text: &str) -> String {
 
 /// Mean over runs of one number of every round, with its band.
 fn over_runs(record: &Record, label: &str, style: Style, of: fn(&RoundMetrics) -> f64) -> Series {
+    over_runs_optional(record, label, style, |m| Some(of(m))).expect("every round has this number")
+}
+
+/// The same for a number that some records do not have; none for those.
+pub fn over_runs_optional(
+    record: &Record,
+    label: &str,
+    style: Style,
+    of: impl Fn(&RoundMetrics) -> Option<f64>,
+) -> Option<Series> {
     let rounds = record.runs[0].trace.len();
-    let at = |k: usize| MeanStd::of(record.runs.iter().map(move |r| of(&r.trace[k])));
-    let all: Vec<MeanStd> = (0..rounds).map(at).collect();
+    let at = |k: usize| {
+        let values: Option<Vec<f64>> = record.runs.iter().map(|r| of(&r.trace[k])).collect();
+        values.map(|v| MeanStd::of(v.into_iter()))
+    };
+    let all: Vec<MeanStd> = (0..rounds).map(at).collect::<Option<_>>()?;
     let points = all.iter().enumerate().map(|(k, m)| ((k + 1) as f64, m.mean)).collect();
     let series = Series::new(label, points, style);
     if record.runs.len() == 1 {
-        return series;
+        return Some(series);
     }
-    series.with_band(all.iter().map(|m| (m.mean - m.std, m.mean + m.std)).collect())
+    Some(series.with_band(all.iter().map(|m| (m.mean - m.std, m.mean + m.std)).collect()))
 }
 
 fn loss(record: &Record) -> Panel {
@@ -105,11 +119,13 @@ fn spent(record: &Record, delta: f64) -> Panel {
         Series::new(label, points, Style::nth(n))
     };
     let budget = record.setting.plan.settings().epsilon;
+    let is_pure = record.privacy.as_ref().is_some_and(|p| p.compositions.is_some());
+    let published = if is_pure { "sum of the rounds (δ = 0)" } else { "paper's formula" };
     Panel {
         title: "Privacy loss so far".into(),
         x_label: "round".into(),
         y_label: format!("ε at δ = {delta}"),
-        series: vec![line("exact", 0, |m| m.epsilon_exact), line("paper's formula", 1, |m| m.epsilon_paper)],
+        series: vec![line("exact", 0, |m| m.epsilon_exact), line(published, 1, |m| m.epsilon_paper)],
         references: vec![HLine { label: format!("budget {budget}"), y: budget }],
         ..Panel::default()
     }

@@ -33,7 +33,8 @@ pub struct Settings {
     /// even, site, label-skew:ALPHA or size-skew:ALPHA [default: site if the data has sites and --agents is not given, else even]
     #[arg(long, value_name = "HOW", help_heading = "Data")]
     split: Option<String>,
-    /// Records set aside for evaluation: a fraction, or `official` for Adult's test file [default: none]
+    /// Records set aside for evaluation: a fraction, `stratified:F` for a fraction of every label at every site, or `official` for
+    /// Adult's test file [default: none]
     #[arg(long, value_name = "F", help_heading = "Data", allow_negative_numbers = true)]
     #[serde(default, deserialize_with = "text_or_number")]
     holdout: Option<String>,
@@ -54,11 +55,12 @@ pub struct Settings {
     #[arg(long, value_name = "A", help_heading = "Problem", allow_negative_numbers = true)]
     l1_ratio: Option<f64>,
 
-    /// p-admm or admm (no privacy) [default: p-admm]
+    /// p-admm, admm (no privacy), dvp, pvp, m-admm, r-admm, mr-admm, dp-admm, linearized, token or gaussian-objective;
+    /// `padmm algorithms` describes them [default: p-admm]
     #[arg(long, value_name = "NAME", help_heading = "Algorithm")]
     algorithm: Option<String>,
     /// ring, path, star, complete, grid, torus, erdos-renyi:P, geometric:R, small-world:K,BETA, regular:D or edges:a-b,b-c
-    /// [default: complete]
+    /// [default: star for dp-admm, else complete]
     #[arg(long, value_name = "GRAPH", help_heading = "Algorithm")]
     graph: Option<GraphText>,
     /// ADMM penalty η [default: derived from public facts]
@@ -67,7 +69,23 @@ pub struct Settings {
     /// Private rounds K [default: 50]
     #[arg(long, value_name = "K", help_heading = "Algorithm", allow_negative_numbers = true)]
     rounds: Option<u32>,
-    /// Solver tolerance as a part of 2B/n; it enters the sensitivity [default: 1e-6, hinge 1e-3]
+    /// Factor of the penalty from one charged round to the next [default: m-admm 1.02, mr-admm 1.04]
+    #[arg(long, value_name = "Q", help_heading = "Algorithm", allow_negative_numbers = true)]
+    penalty_growth: Option<f64>,
+    /// Factor of the noise rate from round to round [default: m-admm 1.02]
+    #[arg(long, value_name = "Q", help_heading = "Algorithm", allow_negative_numbers = true)]
+    rate_growth: Option<f64>,
+    /// Damping of the free even step, in units of the penalty [default: r-admm and mr-admm 0.5]
+    #[arg(long, value_name = "G", help_heading = "Algorithm", allow_negative_numbers = true)]
+    even_damping: Option<f64>,
+    /// Relaxation of the token's step [default: token 0.5]
+    #[arg(long, value_name = "L", help_heading = "Algorithm", allow_negative_numbers = true)]
+    relaxation: Option<f64>,
+    /// Norm that models are expected to stay below; shapes step sizes only [default: dp-admm 5]
+    #[arg(long, value_name = "C", help_heading = "Algorithm", allow_negative_numbers = true)]
+    model_bound: Option<f64>,
+    /// Solver tolerance as a part of 2B/n; it enters the sensitivity [default: 1e-6, hinge 1e-3]. Noise in the objective is proved for exact
+    /// solves, so there it can only be tightened [default: 1e-10, or 2e-12 n]
     #[arg(long, value_name = "T", help_heading = "Algorithm", allow_negative_numbers = true)]
     tolerance: Option<f64>,
     /// Model that sites keep: smoothed or last [default: smoothed]
@@ -83,7 +101,8 @@ pub struct Settings {
     /// Factor R of the noise variance from round to round [default: 0.995]
     #[arg(long, value_name = "R", help_heading = "Privacy", allow_negative_numbers = true)]
     decay: Option<f64>,
-    /// Conversion that calibrates the noise: exact or paper [default: exact]
+    /// What calibrates the noise: exact (the best valid accounting) or paper (the method's own paper's: zCDP for Gaussian noise,
+    /// basic composition for pure differential privacy; also called basic) [default: exact]
     #[arg(long, value_name = "WHICH", help_heading = "Privacy")]
     accountant: Option<String>,
     /// record (derived and proven) or paper (for comparison only) [default: record]
@@ -162,6 +181,11 @@ impl Settings {
             graph: self.graph.or(file.graph),
             penalty: self.penalty.or(file.penalty),
             rounds: self.rounds.or(file.rounds),
+            penalty_growth: self.penalty_growth.or(file.penalty_growth),
+            rate_growth: self.rate_growth.or(file.rate_growth),
+            even_damping: self.even_damping.or(file.even_damping),
+            relaxation: self.relaxation.or(file.relaxation),
+            model_bound: self.model_bound.or(file.model_bound),
             tolerance: self.tolerance.or(file.tolerance),
             output: self.output.or(file.output),
             epsilon: self.epsilon.or(file.epsilon),
@@ -173,6 +197,16 @@ impl Settings {
             runs: self.runs.or(file.runs),
             seed: self.seed.or(file.seed),
         }
+    }
+
+    /// Sets the penalty, unless one is set already.
+    pub fn set_penalty(&mut self, penalty: f64) {
+        self.penalty.get_or_insert(penalty);
+    }
+
+    /// `K`
+    pub fn rounds(&self) -> u32 {
+        self.rounds.unwrap_or(PlanDraft::default().rounds)
     }
 
     /// Where the records come from.
@@ -206,17 +240,23 @@ impl Settings {
             self.noise.as_deref(),
             &[("seeded", NoiseKind::Seeded), ("secure", NoiseKind::Secure)],
         )?;
+        let plan = self.draft()?.check()?;
+        let usual = match plan.settings().algorithm.graph_needed() {
+            Some(needed) => needed.parse()?,
+            None => GraphSpec::Complete,
+        };
         Ok(SimulationPlan {
             dataset: loaded.name.clone(),
             n_agents: self.agents,
-            graph: self.graph.clone().map_or(GraphSpec::Complete, |g| g.0),
+            graph: self.graph.clone().map_or(usual, |g| g.0),
             split,
             holdout,
             runs: self.runs.unwrap_or(1),
             seed: self.seed.unwrap_or(1),
             noise: noise.unwrap_or_default(),
             reference,
-            plan: self.draft()?.check()?,
+            rank_rounds: true,
+            plan,
         })
     }
 
@@ -224,7 +264,11 @@ impl Settings {
     pub fn draft(&self) -> anyhow::Result<PlanDraft> {
         let d = PlanDraft::default();
         let algorithms = AlgorithmKind::ALL.map(|a| (a.name(), a));
-        let accountants = [("exact", AccountantKind::Exact), ("paper", AccountantKind::Paper)];
+        let accountants = [
+            ("exact", AccountantKind::Exact),
+            ("paper", AccountantKind::Paper),
+            ("basic", AccountantKind::Basic),
+        ];
         let bases = [("record", SensitivityBasis::Record), ("paper", SensitivityBasis::Paper)];
         let outputs = [("smoothed", Output::Smoothed), ("last", Output::Last)];
         Ok(PlanDraft {
@@ -241,6 +285,11 @@ impl Settings {
             regularizer: self.regularizer()?,
             tolerance: self.tolerance.or(d.tolerance),
             output: named("output", self.output.as_deref(), &outputs)?.unwrap_or(d.output),
+            penalty_growth: self.penalty_growth,
+            rate_growth: self.rate_growth,
+            even_damping: self.even_damping,
+            relaxation: self.relaxation,
+            model_bound: self.model_bound,
         })
     }
 

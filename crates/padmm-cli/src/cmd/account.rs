@@ -286,7 +286,8 @@ fn compare(args: &Args, noise: &Noise, exact: f64, paper: f64, delta: Delta) -> 
     decays.dedup();
     // The ε that stays: the budget if one was given, else what the given noise is worth by the chosen conversion.
     let spent = match args.accountant {
-        AccountantKind::Exact => exact,
+        // Basic composition was refused before; Gaussian noise has none.
+        AccountantKind::Exact | AccountantKind::Basic => exact,
         AccountantKind::Paper => paper,
     };
     let budgeted = (flag(args) == "--epsilon").then(|| args.epsilon.unwrap_or(5.0));

@@ -1,13 +1,17 @@
 //! One file a subcommand: its arguments, and `run`.
 
 pub mod account;
+pub mod algorithms;
 pub mod data;
 pub mod evaluate;
 pub mod predict;
+pub mod report;
+pub mod reproduce;
 pub mod schema;
 pub mod simulate;
 pub mod theory;
 
+use anyhow::Context;
 use std::io::{ErrorKind, Write};
 
 /// What is said wherever numbers that were computed from records are shown.
@@ -21,6 +25,13 @@ pub fn print(text: &str) -> anyhow::Result<()> {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error.into()),
         _ => Ok(()),
     }
+}
+
+/// Starts `--threads`, if they were asked for.
+pub fn start_threads(threads: Option<usize>) -> anyhow::Result<()> {
+    let Some(n) = threads else { return Ok(()) };
+    anyhow::ensure!(n > 0, "--threads must be at least 1");
+    rayon::ThreadPoolBuilder::new().num_threads(n).build_global().context("the threads cannot be started")
 }
 
 /// Writes one JSON object to standard output.

@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
 use comfy_table::{CellAlignment, Table, presets};
 use indicatif::{ProgressBar, ProgressStyle};
 use padmm_core::model::{Model, Provenance};
@@ -14,8 +13,9 @@ use padmm_sim::record::{MeanStd, Record, RunRecord};
 use padmm_sim::{Progress, Simulation, SimulationPlan};
 use serde_json::{Value, json};
 
-use super::{print, print_json};
+use super::{print, print_json, start_threads};
 use crate::out_folder::OutFolder;
+use crate::report;
 use crate::settings::Settings;
 
 /// Arguments of `padmm simulate`.
@@ -49,13 +49,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         Some(path) => args.settings.or(Settings::read(path)?),
         None => args.settings,
     };
-    if let Some(n) = args.threads {
-        anyhow::ensure!(n > 0, "--threads must be at least 1");
-        rayon::ThreadPoolBuilder::new()
-            .num_threads(n)
-            .build_global()
-            .context("the threads cannot be started")?;
-    }
+    start_threads(args.threads)?;
     // Settings are checked before the records are read, and everything before anything is written.
     settings.draft()?.check()?;
     let loaded = load(&settings.source()?)?;
@@ -123,13 +117,16 @@ fn write_outputs(
     let model = Model::new(schema, settings.loss, model, privacy, provenance)?;
     write_model(&out.join("model.json"), &model, true)?;
     write("record.json", serde_json::to_string_pretty(record)?.as_bytes())?;
+    let page = report::simulation(record);
+    write("report.html", page.to_html().as_bytes())?;
     Ok(())
 }
 
 fn places(out: &Path) -> String {
     let file = |name: &str| out.join(name).display().to_string();
     format!(
-        "\nplot    {}\nrecord  {}\nmodel   {}\n",
+        "\nreport  {}\nplot    {}\nrecord  {}\nmodel   {}\n",
+        file("report.html"),
         file("plot.png"),
         file("record.json"),
         file("model.json")
@@ -194,19 +191,30 @@ fn privacy_lines(record: &Record) -> String {
         SensitivityBasis::Record => "",
         SensitivityBasis::Paper => ": NOT PROVED, no guarantee is stated",
     };
-    let simulated = if record.noise_source.contains("insecure") {
-        "This was a simulation with noise from a seed: the statement is what the same plan guarantees between real sites, which draw secure noise."
-    } else {
-        ""
+    let simulated = report::simulated_noise(record).unwrap_or_default();
+    let spent = match &p.compositions {
+        None => format!(
+            "ε exact {:.4}, by the paper's formula {:.4}, δ {} (of which {:.1e} for the noise being discrete)",
+            up(p.epsilon_exact),
+            up(p.epsilon_paper),
+            p.delta,
+            p.delta_slack,
+        ),
+        Some(all) => format!(
+            "ε {:.4} at δ {}: by optimal composition {:.4}, Rényi {:.4}, zCDP {:.4}; {:.4} at δ 0 by adding up {} rounds",
+            up(p.epsilon_exact),
+            p.delta,
+            up(all.exact),
+            up(all.rdp),
+            up(all.zcdp),
+            up(all.basic),
+            p.rounds_charged,
+        ),
     };
     format!(
-        "\nε exact {:.4}, by the paper's formula {:.4}, δ {} (of which {:.1e} for the noise being discrete)\n\
+        "\n{spent}\n\
          ρ {:.5}, noise std {:.4} in the first round and {:.4} in the last\n\
          sensitivity {:.4e}: {}{warning}\n\n{}\n",
-        up(p.epsilon_exact),
-        up(p.epsilon_paper),
-        p.delta,
-        p.delta_slack,
         p.rho_total,
         p.noise_std_first,
         p.noise_std_last,

@@ -8,7 +8,7 @@ use padmm_core::plan::PlanDraft;
 use padmm_core::regularizer::Regularizer;
 use padmm_core::terms::{Network, Terms};
 use padmm_core::theory::{FreeParameters, StartDistance, Theory, TheoryInput};
-use padmm_privacy::{AccountantKind, NoiseSchedule};
+use padmm_privacy::{AccountantKind, Schedule};
 use serde::Serialize;
 
 /// What the paper's convergence theorems say about a run with these settings, and whether they say anything.
@@ -92,9 +92,9 @@ pub fn run(args: Args) -> Result<()> {
     let graph = args.graph.build(args.agents, &[], args.seed).context("--graph")?;
     let terms = terms(&args, &graph)?;
     let per_agent = args.regularization / args.agents as f64;
-    let first_noise_var = |noise: &NoiseSchedule| noise.noise_std(1).powi(2);
+    let first_noise_var = |noise: &Schedule| noise.noise_std(1).map(|std| std.powi(2));
     let first_noise_vars: Vec<f64> =
-        terms.agents.iter().filter_map(|a| a.noise.as_ref()).map(first_noise_var).collect();
+        terms.agents.iter().filter_map(|a| a.noise.as_ref()).filter_map(first_noise_var).collect();
     let theory = Theory::of(&TheoryInput {
         // f_i has the modulus 2Λ/N in the usual sense, and the paper's is half of that.
         strong_convexity: per_agent,
@@ -228,7 +228,7 @@ mod tests {
     fn first_noise_std(line: &[&str]) -> f64 {
         let args = args(line);
         let graph = args.graph.build(args.agents, &[], args.seed).unwrap();
-        terms(&args, &graph).unwrap().agents[0].noise.as_ref().unwrap().noise_std(1)
+        terms(&args, &graph).unwrap().agents[0].noise.as_ref().unwrap().noise_std(1).unwrap()
     }
 
     /// MATH §9: n = 8000, d = 4, η = 1/1750, m_R = 0.22/8750, K = 50, ε = 5, δ = 1e-4, R = 0.995. The vector has τ = 0,

@@ -56,9 +56,14 @@ impl Noise {
             modulus: 1.0,
         })?;
         let schedule = match wanted {
-            Wanted::Budget(budget, accountant) => {
-                NoiseSchedule::calibrate(&NoiseRequest { budget, accountant, decay, sensitivity, n_features })
-            }
+            Wanted::Budget(budget, accountant) => NoiseSchedule::calibrate(&NoiseRequest {
+                budget,
+                accountant,
+                decay,
+                sensitivity,
+                n_features,
+                scales: None,
+            }),
             _ => {
                 let multiplier = multiplier(wanted, &decay);
                 NoiseSchedule::from_noise_multiplier(multiplier, decay, sensitivity, n_features, delta)
@@ -150,6 +155,7 @@ impl Ideal {
             let spent = match accountant {
                 AccountantKind::Exact => exact,
                 AccountantKind::Paper => paper.max(exact),
+                AccountantKind::Basic => return Err(PrivacyError::NotPure { accountant: "basic" }),
             };
             if spent <= budget.epsilon.value() {
                 return Ok(ideal);
@@ -202,7 +208,8 @@ fn multiplier(wanted: Wanted, decay: &Decay) -> f64 {
         Wanted::RhoFirst(rho) => (rho.value(), 1.0),
         Wanted::RhoTotal(rho) => (rho.value(), decay.sum_of_charges()),
         Wanted::Budget(budget, AccountantKind::Paper) => (paper_rho(budget).value(), decay.sum_of_charges()),
-        Wanted::Budget(budget, AccountantKind::Exact) => {
+        // Gaussian noise has no basic composition; the callers refuse it, and the exact one is a harmless start.
+        Wanted::Budget(budget, AccountantKind::Exact | AccountantKind::Basic) => {
             let mu = gdp_mu(budget).value();
             (0.5 * mul_down(mu, mu), decay.sum_of_charges())
         }

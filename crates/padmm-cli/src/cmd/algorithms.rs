@@ -1,0 +1,82 @@
+//! `padmm algorithms`: what there is, what each needs and guarantees.
+
+use padmm_core::algorithm::{AlgorithmKind, Guarantee, Needs};
+use serde_json::{Value, json};
+
+use super::{print, print_json};
+
+/// Arguments of `padmm algorithms`.
+#[derive(clap::Args)]
+pub struct Args {
+    /// Print one JSON object on standard output
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs `padmm algorithms`.
+pub fn run(args: &Args) -> anyhow::Result<()> {
+    if args.json {
+        let all: Vec<Value> = AlgorithmKind::ALL.iter().map(|a| object(*a)).collect();
+        return print_json(&json!({ "algorithms": all }));
+    }
+    let mut text = String::from("Algorithms for `padmm simulate --algorithm NAME`\n");
+    for kind in AlgorithmKind::ALL {
+        let d = kind.describe();
+        let settings = if d.settings.is_empty() { "none".to_owned() } else { d.settings.join(", ") };
+        text.push_str(&format!(
+            "\n{:<20}{}, {}\n  {}\n  needs      {}\n  guarantee  {}\n  settings   {settings}\n",
+            kind.name(),
+            kind.title(),
+            d.reference,
+            d.summary,
+            needs(d.needs),
+            guarantee(d.guarantee),
+        ));
+    }
+    text.push_str(
+        "\nEvery noise is calibrated to --epsilon and --delta by the best valid accounting; --accountant paper takes the\n\
+         accounting of each method's own paper. All are run on any loss and regulariser that they are proved for.\n",
+    );
+    print(&text)
+}
+
+fn needs(needs: Needs) -> &'static str {
+    match needs {
+        Needs::Nothing => "any connected graph, any loss with bounded slope, any regulariser",
+        Needs::TwiceDifferentiable => {
+            "any connected graph; a twice differentiable loss (logistic), no regulariser or l2"
+        }
+        Needs::SmoothLossAndStar => "a star whose middle, the first site, is also the server; a smooth loss",
+        Needs::SmoothLoss => "any connected graph; a smooth loss (logistic, huberized-hinge, huber)",
+        Needs::Complete => "a complete graph; none, l1, l2 or elastic-net",
+    }
+}
+
+fn guarantee(guarantee: Guarantee) -> &'static str {
+    match guarantee {
+        Guarantee::Nothing => "none: exact models are exchanged",
+        Guarantee::ExactGaussian => {
+            "(ε, δ) by exact composition of Gaussian noise, drawn exactly on a grid: holds for the bytes that leave"
+        }
+        Guarantee::Pure => {
+            "ε of every charged round, added up by the best of basic, zCDP, Rényi and optimal composition; noise in floating point: simulation only"
+        }
+        Guarantee::Experimental => {
+            "EXPERIMENTAL: Rényi bounds by an argument of this project (PRIVACY.md); noise in floating point: simulation only"
+        }
+    }
+}
+
+fn object(kind: AlgorithmKind) -> Value {
+    let d = kind.describe();
+    json!({
+        "name": kind.name(),
+        "title": kind.title(),
+        "reference": d.reference,
+        "summary": d.summary,
+        "needs": needs(d.needs),
+        "guarantee": guarantee(d.guarantee),
+        "settings": d.settings,
+        "experimental": d.guarantee == Guarantee::Experimental,
+    })
+}

@@ -1,0 +1,230 @@
+//! What an experiment is: a base plan, the series that vary it, perhaps one setting that is swept, and panels that show them.
+//! The files under `experiments/` are built in, so that the command works from any folder.
+
+use anyhow::{Context, anyhow, ensure};
+use serde::Deserialize;
+
+use super::penalties::Penalties;
+use crate::settings::Settings;
+
+/// Every experiment with its file, in the order of the report.
+const FILES: [(&str, &str); 7] = [
+    ("fig1", include_str!("../../../../experiments/fig1/experiment.toml")),
+    ("fig2", include_str!("../../../../experiments/fig2/experiment.toml")),
+    ("fig3", include_str!("../../../../experiments/fig3/experiment.toml")),
+    ("fig4", include_str!("../../../../experiments/fig4/experiment.toml")),
+    ("accounting", include_str!("../../../../experiments/accounting/experiment.toml")),
+    ("graphs", include_str!("../../../../experiments/graphs/experiment.toml")),
+    ("heart", include_str!("../../../../experiments/heart/experiment.toml")),
+];
+
+/// One figure's worth of simulations.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Experiment {
+    #[serde(skip)]
+    pub name: String,
+    pub title: String,
+    /// What the paper says, or what is asked.
+    pub claim: String,
+    base: toml::Table,
+    /// Whether the penalties are those that are derived from public facts, in place of the best of the grid.
+    #[serde(default)]
+    pub derived_penalties: bool,
+    #[serde(default)]
+    pub sweep: Option<Sweep>,
+    pub series: Vec<SeriesSpec>,
+    #[serde(rename = "panel")]
+    pub panels: Vec<PanelSpec>,
+}
+
+/// A setting that takes several values in every series.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sweep {
+    setting: String,
+    pub label: String,
+    pub values: Vec<toml::Value>,
+}
+
+/// One line of a figure.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct SeriesSpec {
+    pub name: String,
+    pub label: String,
+    /// The series whose colour it shares, drawn dashed.
+    #[serde(default)]
+    pub like: Option<String>,
+    settings: toml::Table,
+    /// Runs, where they are not the command's.
+    #[serde(default)]
+    pub runs: Option<u32>,
+    /// Whether every run deals the records anew.
+    #[serde(default)]
+    pub new_split_each_run: bool,
+}
+
+/// What a panel shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Shows {
+    AverageLossByRound,
+    SmoothedLossByRound,
+    EpsilonByRound,
+    FinalAverageLoss,
+    KeptLoss,
+    SiteAccuracy,
+    SiteAccuracyMean,
+}
+
+/// One panel.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct PanelSpec {
+    pub title: String,
+    pub shows: Shows,
+    pub series: Vec<String>,
+    /// The value of the sweep that it shows, where it shows one only.
+    #[serde(default)]
+    pub at: Option<toml::Value>,
+    #[serde(default)]
+    pub x_scale: ScaleSpec,
+    #[serde(default)]
+    pub y_scale: ScaleSpec,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ScaleSpec {
+    #[default]
+    Linear,
+    Log,
+}
+
+/// One simulation of an experiment.
+#[derive(Clone, Debug)]
+pub struct Case {
+    pub experiment: String,
+    pub series: String,
+    /// Place of the sweep's value; 0 without a sweep.
+    pub point: usize,
+    pub settings: Settings,
+    pub runs: u32,
+    pub seed: u64,
+}
+
+/// How many runs, and from which seed.
+#[derive(Clone, Copy, Debug)]
+pub struct Repetition {
+    pub runs: u32,
+    pub seed: u64,
+}
+
+impl Experiment {
+    /// Names of all experiments.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        FILES.iter().map(|f| f.0)
+    }
+
+    /// The experiment of a name.
+    pub fn named(name: &str) -> anyhow::Result<Experiment> {
+        let known = || Experiment::names().collect::<Vec<_>>().join(", ");
+        let (name, text) = FILES
+            .iter()
+            .find(|f| f.0 == name)
+            .ok_or_else(|| anyhow!("there is no experiment '{name}': use {} or all", known()))?;
+        let mut experiment: Experiment =
+            toml::from_str(text).with_context(|| format!("experiments/{name}/experiment.toml"))?;
+        experiment.name = (*name).to_owned();
+        for panel in &experiment.panels {
+            for series in &panel.series {
+                ensure!(experiment.find(series).is_some(), "{name}: there is no series '{series}'");
+            }
+        }
+        Ok(experiment)
+    }
+
+    /// The series of a name.
+    pub fn find(&self, series: &str) -> Option<&SeriesSpec> {
+        self.series.iter().find(|s| s.name == series)
+    }
+
+    /// Values of the sweep, or a single nothing.
+    pub fn points(&self) -> Vec<Option<&toml::Value>> {
+        match &self.sweep {
+            Some(sweep) => sweep.values.iter().map(Some).collect(),
+            None => vec![None],
+        }
+    }
+
+    /// Name of a point for files and tables; empty without a sweep.
+    pub fn point_name(&self, point: usize) -> String {
+        self.points()[point].map_or(String::new(), |v| match v {
+            toml::Value::String(text) => text.clone(),
+            other => other.to_string(),
+        })
+    }
+
+    /// The settings of a series at a point, without a penalty that was chosen for it.
+    pub fn settings(&self, series: &SeriesSpec, point: usize) -> anyhow::Result<Settings> {
+        let mut table = self.base.clone();
+        table.extend(series.settings.clone());
+        if let (Some(sweep), Some(value)) = (&self.sweep, self.points()[point]) {
+            table.insert(sweep.setting.clone(), value.clone());
+        }
+        table.try_into().with_context(|| format!("{}, series {}", self.name, series.name))
+    }
+
+    /// Every simulation that the experiment needs.
+    pub fn cases(&self, repetition: Repetition, penalties: &Penalties) -> anyhow::Result<Vec<Case>> {
+        let mut cases = vec![];
+        for series in &self.series {
+            for point in 0..self.points().len() {
+                let mut settings = self.settings(series, point)?;
+                if let Some(best) = penalties.best(&self.name, &series.name, &self.point_name(point)) {
+                    settings.set_penalty(best);
+                }
+                let runs = match series.runs {
+                    // A run without noise has nothing to repeat; other numbers go with the command's, ten being usual.
+                    Some(1) => 1,
+                    Some(usual) => (usual * repetition.runs).div_ceil(10),
+                    None => repetition.runs,
+                };
+                let case = |runs, seed| Case {
+                    experiment: self.name.clone(),
+                    series: series.name.clone(),
+                    point,
+                    settings: settings.clone(),
+                    runs,
+                    seed,
+                };
+                if series.new_split_each_run {
+                    cases.extend((0..runs).map(|r| case(1, repetition.seed + u64::from(r))));
+                } else {
+                    cases.push(case(runs, repetition.seed));
+                }
+            }
+        }
+        Ok(cases)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_experiment_reads_and_its_plans_check() {
+        for name in Experiment::names() {
+            let experiment = Experiment::named(name).unwrap();
+            let cases =
+                experiment.cases(Repetition { runs: 2, seed: 1 }, &Penalties::shipped().unwrap()).unwrap();
+            for case in cases {
+                case.settings.draft().unwrap().check().unwrap();
+            }
+        }
+        let unknown = Experiment::named("fig9").unwrap_err().to_string();
+        assert!(unknown.contains("fig1") && unknown.contains("fig9"), "{unknown}");
+    }
+}
