@@ -65,7 +65,10 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// A gate that continues after the last round that the ledger holds for this run and site, or starts at round 1.
+    /// A gate that starts at round 1, or continues after the last round that the ledger holds for this run and site.
+    ///
+    /// A ledger that keeps what was released lets a run that was interrupted go through its rounds from the first again, and
+    /// gets the same payloads for them; one that keeps charges only makes the gate go on after the last of them.
     pub fn new(
         run: String,
         site: String,
@@ -74,8 +77,13 @@ impl Gate {
         ledger: Box<dyn Ledger>,
     ) -> Self {
         let own = ledger.debits().iter().filter(|debit| debit.run == run && debit.site == site);
-        let last = own.map(|debit| debit.round).max().unwrap_or(0);
-        Self { run, site, mechanism, noise, ledger, next_round: last.saturating_add(1) }
+        let rounds = || own.clone().map(|debit| debit.round);
+        let kept = rounds().min().is_some_and(|first| {
+            // An unreadable ledger is found out, and named, when its round is asked for.
+            !matches!(ledger.recorded(&run, &site, first), Ok(None))
+        });
+        let next_round = if kept { 1 } else { rounds().max().unwrap_or(0).saturating_add(1) };
+        Self { run, site, mechanism, noise, ledger, next_round }
     }
 
     /// Describe, debit, draw, compute, seal: the one way to a release.
@@ -84,9 +92,13 @@ impl Gate {
     /// 2. *debit*: the ledger records the charge or refuses it; a refused debit draws and computes nothing;
     /// 3. *draw*: the noise exists before any data is looked at;
     /// 4. *compute*: the caller's closure looks at data and certifies its result;
-    /// 5. *seal*: the mechanism checks the certificate and the range, and adds the noise.
+    /// 5. *seal*: the mechanism checks the certificate and the range, and adds the noise; the ledger makes charge and payload
+    ///    durable, and only then is there a release.
     ///
-    /// Guarantee: a `Release` for (run, site, round) is returned at most once, and only if its charge is in the ledger. A
+    /// A round whose payload is in the ledger already, from before a restart, gives that payload: nothing is charged or
+    /// drawn. The closure still runs, so that the caller's state becomes what it was, and what it computes is thrown away.
+    ///
+    /// Guarantee: there is one payload for (run, site, round), for ever, and it is returned only if its charge is in the ledger. A
     /// failure after the debit leaves the debit and no release; that round is over, and the next is the one after it.
     /// A round that was repeated or skipped is refused before anything else happens.
     pub fn release<E: From<PrivacyError>>(
@@ -98,13 +110,26 @@ impl Gate {
             return Err(PrivacyError::RoundOutOfOrder { expected: self.next_round, found: round }.into());
         }
         let event = self.mechanism.describe(round)?;
-        self.ledger.debit(&Debit { run: self.run.clone(), site: self.site.clone(), round, event })?;
+        if let Some(value) = self.ledger.recorded(&self.run, &self.site, round)? {
+            value.check()?;
+            self.next_round = round.saturating_add(1);
+            compute(&Drawn::nothing(round))?;
+            return Ok(self.hand_out(round, value));
+        }
+        let debit = Debit { run: self.run.clone(), site: self.site.clone(), round, event };
+        self.ledger.debit(&debit)?;
         self.next_round = round.saturating_add(1);
         let drawn = self.mechanism.draw(round, self.noise.as_mut())?;
         let certified = compute(&drawn)?;
         let value = self.mechanism.seal(round, &certified, drawn)?;
         value.check()?;
-        Ok(Release { site: self.site.clone(), round, value })
+        self.ledger.record(&debit, &value)?;
+        Ok(self.hand_out(round, value))
+    }
+
+    /// What is in the ledger, charged and to the bit, as a release.
+    fn hand_out(&self, round: u32, value: Payload) -> Release<Payload> {
+        Release { site: self.site.clone(), round, value }
     }
 
     /// Moves past a round in which this site uses no data: nothing is charged, drawn or released.

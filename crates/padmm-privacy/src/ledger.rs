@@ -1,4 +1,4 @@
-//! The ledger: what a site has spent. A debit is recorded before anything is drawn or computed.
+//! The ledger: what a site has spent, and, where it is durable, what exactly it released for that.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use crate::budget::ZcdpRho;
 use crate::error::PrivacyError;
 use crate::event::Event;
+use crate::mechanism::Payload;
 use crate::outward::add_up;
 
 /// One charge against one site's records.
@@ -23,12 +24,24 @@ pub struct Debit {
 
 /// Where debits are kept.
 ///
-/// Contract: [`Ledger::debit`] returns `Ok` only once the debit is as durable as the ledger makes anything, and it
-/// refuses a second debit for the same run, site and round. A debit is never taken back: a round that failed after it
-/// has been paid for.
+/// Contract: [`Ledger::debit`] comes before anything is drawn or computed and refuses a second debit for the same run, site and
+/// round. A debit is never taken back: a round that failed after it has been paid for. [`Ledger::record`] comes after the
+/// seal and before the release exists; once it returns `Ok`, the charge and the payload are as durable as the
+/// ledger makes anything, and both or neither are there after a crash.
 pub trait Ledger: Send {
-    /// Records a debit, or refuses it and stays as it was.
+    /// Charges, or refuses and stays as it was.
     fn debit(&mut self, debit: &Debit) -> Result<(), PrivacyError>;
+
+    /// Makes the charge of `debit` and what it paid for durable, together. Without it nothing is handed out. A ledger
+    /// that does not outlive its process has nothing to do.
+    fn record(&mut self, _debit: &Debit, _payload: &Payload) -> Result<(), PrivacyError> {
+        Ok(())
+    }
+
+    /// What was recorded for this run, site and round, in this process or before it.
+    fn recorded(&self, _run: &str, _site: &str, _round: u32) -> Result<Option<Payload>, PrivacyError> {
+        Ok(None)
+    }
 
     /// Everything recorded, oldest first.
     fn debits(&self) -> &[Debit];

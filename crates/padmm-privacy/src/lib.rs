@@ -15,7 +15,7 @@
 //! | how much noise a budget asks for | `calibrate`, `pure`, `gaussian_objective`, all of them a `schedule`; in words: `report` |
 //! | where the randomness comes from | `sample` |
 //! | how noise and value become integers on a grid | `mechanism` |
-//! | what was spent | `ledger` |
+//! | what was spent | `ledger`; over several runs: `spending` |
 //! | what may leave, and in which order | `gate`, and what others may do with it: `public` |
 //!
 //! The order of a release is fixed: *describe, debit, draw, compute, seal* (see [`Gate::release`]).
@@ -43,6 +43,7 @@ mod report;
 mod sample;
 mod schedule;
 mod sensitivity;
+mod spending;
 
 pub use accountant::{
     Accountant, BasicAccountant, GdpAccountant, PureAccountant, RdpAccountant, ZcdpAccountant, ZcdpConversion,
@@ -70,3 +71,4 @@ pub use report::{ExactMethod, PrivacyReport, SpentEpsilon};
 pub use sample::{NoiseSource, SecureNoise};
 pub use schedule::Schedule;
 pub use sensitivity::{ObjectiveInputs, Sensitivity, SensitivityBasis, SensitivityInputs, default_tolerance};
+pub use spending::Spending;

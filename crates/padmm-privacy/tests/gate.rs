@@ -202,6 +202,108 @@ fn a_gate_continues_where_its_ledger_ends() {
     assert!(release(&mut gate, &log, 3, good()).is_ok());
 }
 
+/// Outlives its gate, like a file.
+#[derive(Clone, Default)]
+struct Kept {
+    debits: Vec<Debit>,
+    payloads: Arc<Mutex<Vec<(Debit, Payload)>>>,
+    is_full: bool,
+}
+
+impl Kept {
+    fn reopened(&self) -> Self {
+        let debits = self.payloads.lock().unwrap().iter().map(|kept| kept.0.clone()).collect();
+        Kept { debits, ..self.clone() }
+    }
+}
+
+impl Ledger for Kept {
+    fn debit(&mut self, debit: &Debit) -> Result<(), PrivacyError> {
+        self.debits.push(debit.clone());
+        Ok(())
+    }
+    fn record(&mut self, debit: &Debit, payload: &Payload) -> Result<(), PrivacyError> {
+        if self.is_full {
+            return Err(PrivacyError::LedgerFailed { reason: "disk full".into() });
+        }
+        self.payloads.lock().unwrap().push((debit.clone(), payload.clone()));
+        Ok(())
+    }
+    fn recorded(&self, run: &str, site: &str, round: u32) -> Result<Option<Payload>, PrivacyError> {
+        let payloads = self.payloads.lock().unwrap();
+        let same = |d: &Debit| (d.run.as_str(), d.site.as_str(), d.round) == (run, site, round);
+        Ok(payloads.iter().find(|(d, _)| same(d)).map(|kept| kept.1.clone()))
+    }
+    fn debits(&self) -> &[Debit] {
+        &self.debits
+    }
+}
+
+fn gate_on(ledger: Kept, noise: i64, log: &Log) -> Gate {
+    let noise = Box::new(FakeNoise { log: Arc::clone(log), value: noise });
+    Gate::new("run".into(), "site".into(), Box::new(mechanism()), noise, Box::new(ledger))
+}
+
+#[test]
+fn after_a_restart_a_recorded_round_is_the_same_payload_without_charge_or_draw() {
+    let (ledger, log) = (Kept::default(), Log::default());
+    let mut gate = gate_on(ledger.clone(), 5, &log);
+    let first = gate.release::<PrivacyError>(1, |_| Ok(good())).unwrap();
+    drop(gate);
+    log.lock().unwrap().clear();
+    // Other noise and another point: what was recorded is what is released, for ever.
+    let mut again = gate_on(ledger.reopened(), 99, &log);
+    let other = Certified { point: vec![7.0; 3], residual: 0.0 };
+    let mut ran = false;
+    let repeated = again.release::<PrivacyError>(1, |_| {
+        ran = true;
+        Ok(other)
+    });
+    assert_eq!(repeated.unwrap().value(), first.value());
+    assert!(ran, "the caller's state is made again");
+    assert!(steps(&log).is_empty(), "nothing is drawn");
+    assert_eq!((again.debits().len(), again.next_round()), (1, 2));
+    again.release::<PrivacyError>(2, |_| Ok(good())).unwrap();
+    assert_eq!(ledger.payloads.lock().unwrap().len(), 2);
+}
+
+#[test]
+fn what_could_not_be_recorded_is_not_released() {
+    let log = Log::default();
+    let mut gate = gate_on(Kept { is_full: true, ..Kept::default() }, 5, &log);
+    let error = gate.release::<PrivacyError>(1, |_| Ok(good())).unwrap_err();
+    assert!(matches!(error, PrivacyError::LedgerFailed { .. }), "{error}");
+}
+
+/// One run summed by `Spending` agrees with its schedule's own report, and two runs cost what twice the rho costs.
+#[test]
+fn spending_over_runs_is_the_exact_composition() {
+    let schedule = mechanism().schedule().clone();
+    let delta = schedule.delta();
+    let mut spent = Spending::new();
+    assert_eq!(spent.epsilon(delta).value(), 0.0);
+    let one_run = |spent: &mut Spending| {
+        for round in 1..=schedule.rounds() {
+            spent.add(&schedule.event(round), schedule.n_features(), schedule.grid_exponent(round)).unwrap();
+        }
+    };
+    one_run(&mut spent);
+    let reported = schedule.report().epsilon_exact;
+    let once = spent.epsilon(delta).value();
+    assert!((once / reported - 1.0).abs() < 1e-3, "{once} {reported}");
+    one_run(&mut spent);
+    let mu = (4.0 * schedule.rho_total().value()).sqrt();
+    let exact = gdp_epsilon(GdpMu::new(mu).unwrap(), delta).value();
+    let twice = spent.epsilon(delta).value();
+    assert!(twice >= exact && twice < 1.001 * exact, "{twice} {exact}");
+    // A grid too coarse for the exact conversion falls back to zCDP, which holds for it as it is.
+    let mut coarse = Spending::new();
+    coarse.add(&schedule.event(1), 3, 100).unwrap();
+    let rho = schedule.rho(1);
+    assert_eq!(coarse.epsilon(delta), zcdp_epsilon(rho, delta));
+    assert!(coarse.add(&Event::NonPrivate, 3, 0).is_err());
+}
+
 #[test]
 fn what_fails_the_seal_does_not_leave() {
     let point = |bad: f64| Certified { point: vec![0.0, bad, 0.0], residual: 0.0 };
