@@ -145,16 +145,9 @@ fn add_hot(
     }
 }
 
-/// `Σ_r v_r a_r`, added to `dense` (padded) and `out`; `v` already contains the row's scale.
+/// The numbers' part of `Σ_r v_r a_r`, added to `dense` (padded); `v` already contains the row's scale.
 #[inline(always)]
-fn scatter(
-    hot_rows: impl HotRows,
-    shape: Shape,
-    columns: &Columns<'_>,
-    v: &[f64],
-    dense: &mut [f64],
-    out: &mut [f64],
-) {
+fn scatter_numbers(shape: Shape, columns: &Columns<'_>, v: &[f64], dense: &mut [f64]) {
     let numbers = columns.numeric.as_chunks::<LANES>().0;
     let dense = dense.as_chunks_mut::<LANES>().0;
     let add = |sum: [f64; LANES], s: f64, a: &[f64; LANES]| std::array::from_fn(|l| sum[l] + s * a[l]);
@@ -168,11 +161,6 @@ fn scatter(
     } else {
         for (&s, numbers) in v.iter().zip(numbers.chunks_exact(shape.chunks)) {
             dense.iter_mut().zip(numbers).for_each(|(o, a)| *o = add(*o, s, a));
-        }
-    }
-    for (&s, hot) in v.iter().zip(hot_rows.of(columns)) {
-        for &j in hot.as_ref() {
-            out[j as usize] += s;
         }
     }
 }
@@ -221,27 +209,27 @@ pub(crate) fn loss<S: LossShape>(shape: &S, data: &Dataset, range: Range<usize>,
     total
 }
 
-/// `Σ_r ℓ'(z_r, a_rᵀx) a_r` into `gradient`. `scratch` is one block's gradient.
+/// `Σ_r ℓ'(z_r, a_rᵀx) a_r` into `gradient`. `scratch` is memory for one block's sums.
 pub(crate) fn gradient<S: LossShape>(
     loss: &S,
     data: &Dataset,
     range: Range<usize>,
     x: &[f64],
     gradient: &mut [f64],
-    scratch: &mut [f64],
+    scratch: &mut Vec<[f64; 2]>,
 ) {
     let dense = padded(x, data);
     let mut dense_sum = vec![0.0; data.stride()];
     gradient.fill(0.0);
+    scratch.resize(data.joint().map_or(x.len(), Joint::n_cells), [0.0; 2]);
     match data.joint() {
         Some(joint) => {
-            let (weights, n_cells) = (spread(joint, |j| x[j]), joint.n_cells());
-            let (mut sums, mut scratch) = (vec![0.0; n_cells], vec![0.0; n_cells]);
-            // A column's sum has up to MOST_CELLS terms more, which shorter blocks make up for.
-            const { assert!(JOINT_BLOCK + MOST_CELLS <= BLOCK) }
-            let columns = blocks(range, JOINT_BLOCK).map(|block| data.joint_columns(joint, block));
+            let (weights, mut sums) = (spread(joint, |j| x[j]), vec![0.0; joint.n_cells()]);
+            // A column's sum has up to MOST_CELLS terms more, which adding every other record apart makes up for.
+            const { assert!(BLOCK / 2 + MOST_CELLS <= BLOCK) }
+            let columns = blocks(range, BLOCK).map(|block| data.joint_columns(joint, block));
             let shape = Shape { n_hot: joint.n_joint(), ..Shape::of(data) };
-            sum_slopes(loss, shape, columns, (&dense, &weights), (&mut dense_sum, &mut sums), &mut scratch);
+            sum_slopes(loss, shape, columns, (&dense, &weights), (&mut dense_sum, &mut sums), scratch);
             joint.fold(&sums, gradient);
         }
         None => {
@@ -252,22 +240,22 @@ pub(crate) fn gradient<S: LossShape>(
     gradient.iter_mut().zip(&dense_sum[..data.n_numeric()]).for_each(|(g, s)| *g += s);
 }
 
-/// Records whose sums are formed together where hot columns are joined.
-const JOINT_BLOCK: usize = BLOCK / 2;
-
 /// The sum of each cell's columns' weights.
 fn spread(joint: &Joint, weight: impl Fn(usize) -> f64) -> Vec<f64> {
     joint.columns().iter().map(|columns| columns.iter().map(|&j| weight(j as usize)).sum()).collect()
 }
 
 /// The loop of [`gradient`] over blocks of records: sums of numbers and of hot columns into `sums`, which are zero.
+///
+/// Even and odd records have sums of their own: neighbours often have a hot column in common, and the second would have to wait for
+/// the first.
 fn sum_slopes<'a, S: LossShape>(
     loss: &S,
     shape: Shape,
     blocks: impl Iterator<Item = Columns<'a>>,
     (dense, x): (&[f64], &[f64]),
     (dense_sum, sum): (&mut [f64], &mut [f64]),
-    scratch: &mut [f64],
+    scratch: &mut [[f64; 2]],
 ) {
     unrolled!(shape.n_hot, hot_rows => {
         let mut buffer = [0.0; BLOCK];
@@ -278,10 +266,15 @@ fn sum_slopes<'a, S: LossShape>(
             for ((t, &z), &s) in t.iter_mut().zip(columns.labels).zip(columns.scale) {
                 *t = loss.slope(z, *t) * s;
             }
-            scratch.fill(0.0);
+            scratch.fill([0.0; 2]);
             dense_scratch.fill(0.0);
-            scatter(hot_rows, shape, &columns, t, &mut dense_scratch, scratch);
-            sum.iter_mut().zip(scratch.iter()).for_each(|(g, s)| *g += s);
+            scatter_numbers(shape, &columns, t, &mut dense_scratch);
+            for (r, (&s, hot)) in t.iter().zip(hot_rows.of(&columns)).enumerate() {
+                for &j in hot.as_ref() {
+                    scratch[j as usize][r & 1] += s;
+                }
+            }
+            sum.iter_mut().zip(scratch.iter()).for_each(|(g, [even, odd])| *g += even + odd);
             dense_sum.iter_mut().zip(&dense_scratch).for_each(|(g, s)| *g += s);
         }
     })
@@ -368,7 +361,10 @@ pub(crate) fn hessian_vector(
             for ((t, &d), &s) in t.iter_mut().zip(d).zip(columns.scale) {
                 *t *= d * s;
             }
-            scatter(hot_rows, shape, &columns, t, &mut dense_sum, out);
+            scatter_numbers(shape, &columns, t, &mut dense_sum);
+            for (&s, hot) in t.iter().zip(hot_rows.of(&columns)) {
+                hot.as_ref().iter().for_each(|&j| out[j as usize] += s);
+            }
         }
         out.iter_mut().zip(&dense_sum[..data.n_numeric()]).for_each(|(o, s)| *o += s);
     })

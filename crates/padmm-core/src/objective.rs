@@ -15,7 +15,7 @@ use crate::loss::{Loss, LossShape, LossVisitor};
 use crate::regularizer::{Penalty, norm};
 
 /// Records that one task handles; more are cut into tasks of equal size.
-const TASK: usize = 2048;
+const TASK: usize = 4096;
 
 /// Some records that enter the objective with one weight.
 #[derive(Clone, Copy)]
@@ -63,7 +63,7 @@ pub struct ObjectiveBuffers {
 struct TaskBuffers {
     sum: f64,
     gradient: Vec<f64>,
-    scratch: Vec<f64>,
+    scratch: Vec<[f64; 2]>,
     curvatures: Vec<f64>,
 }
 
@@ -130,6 +130,12 @@ impl<'a> Objective<'a> {
         self.tasks.first().map_or(0, |t| t.part.data.n_numeric() + t.part.data.n_hot())
     }
 
+    /// About how many evaluations of the gradient it costs to form and factor a Hessian.
+    pub(crate) fn hessian_passes(&self) -> f64 {
+        let (p, values) = (self.n_features as f64, self.values_per_record() as f64);
+        values / 2.0 + p.powi(3) / (12.0 * self.n_records() as f64 * values)
+    }
+
     /// Strong convexity `m_i = 2ηd_i + m_R` of (primal) — MATH §3: `quadratic + m_R`.
     pub fn modulus(&self) -> f64 {
         self.quadratic + self.penalty.strong_convexity()
@@ -175,7 +181,6 @@ impl<'a> Objective<'a> {
         let p = self.n_features;
         for b in buffers.task.iter_mut().take(self.tasks.len()) {
             b.gradient.resize(p, 0.0);
-            b.scratch.resize(p, 0.0);
         }
         if let [task] = &self.tasks[..] {
             return work(task, &mut buffers.task[0]);

@@ -2,7 +2,8 @@
 //!
 //! Forming the Hessian is the dearest operation of a solve. Between rounds the Hessian changes little, so the last
 //! factorisation is kept and limited-memory BFGS pairs carry the difference; it is formed anew only when steps
-//! stop contracting. Pairs hold across rounds too: the linear term, which changes, drops out of a change of gradients.
+//! stop contracting, or when its age has cost as much as a new one. Pairs hold across rounds too: the linear term, which
+//! changes, drops out of a change of gradients.
 
 use faer::linalg::solvers::{Llt, SolveCore};
 use faer::{Conj, MatMut, MatRef, Side};
@@ -26,6 +27,8 @@ pub(crate) struct Curvature {
     n_features: usize,
     pairs: Vec<Pair>,
     coefficients: Vec<f64>,
+    /// Passes over the records that a new factorisation would have saved so far.
+    wasted: f64,
 }
 
 impl Curvature {
@@ -42,9 +45,21 @@ impl Curvature {
         // A row-major upper triangle is a column-major lower one.
         let lower = MatRef::from_column_major_slice(&hessian, p, p);
         self.pairs.clear();
+        self.wasted = 0.0;
         self.n_features = p;
         self.factor = Llt::new(lower, Side::Lower).ok();
         self.factor.is_some()
+    }
+
+    /// Counts what a solve took beyond what it would have taken with a new factorisation, in passes over the records.
+    pub fn charge(&mut self, passes: f64) {
+        // Luck in one solve is no credit for the next; neither is what rounding made of a solve of no steps.
+        self.wasted += if passes > 0.0 { passes } else { 0.0 };
+    }
+
+    /// Whether the factorisation's age has cost as much as a new one. Until then a new one might not have paid.
+    pub fn is_outworn(&self, objective: &Objective<'_>) -> bool {
+        self.wasted > objective.hessian_passes()
     }
 
     /// Forgets everything.

@@ -151,7 +151,14 @@ impl Progress {
 }
 
 pub(crate) fn dot(a: &[f64], b: &[f64]) -> f64 {
-    a.iter().zip(b).map(|(u, v)| u * v).sum()
+    // Several sums, so that an addition need not wait for the last one.
+    const SUMS: usize = 8;
+    let ((a, last_a), (b, last_b)) = (a.as_chunks::<SUMS>(), b.as_chunks::<SUMS>());
+    let add = |sums: [f64; SUMS], (u, v): (&[f64; SUMS], &[f64; SUMS])| {
+        std::array::from_fn(|k| sums[k] + u[k] * v[k])
+    };
+    let sums = a.iter().zip(b).fold([0.0; SUMS], add);
+    sums.iter().sum::<f64>() + last_a.iter().zip(last_b).map(|(u, v)| u * v).sum::<f64>()
 }
 
 /// `x + step · d`

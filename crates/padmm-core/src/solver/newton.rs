@@ -8,6 +8,8 @@ use crate::regularizer::norm;
 const MAX_STEPS: usize = 500;
 /// A step that leaves more than this part of the gradient shows that the factorisation is too old.
 const CONTRACTION: f64 = 0.35;
+/// A step with a factorisation from near by leaves about this part of the gradient.
+const FRESH_CONTRACTION: f64 = 1.0 / 30.0;
 
 /// Minimises from `start` until `‖∇F‖` plus its rounding is at most `tolerance`.
 pub(crate) fn solve(
@@ -31,7 +33,9 @@ pub(crate) fn solve(
         }
     }
     here.gradient.iter_mut().zip(objective.linear()).for_each(|(g, l)| *g += l);
-    let mut stale = !curvature.is_ready(p);
+    let first_size = norm(&here.gradient);
+    let mut stale = !curvature.is_ready(p) || curvature.is_outworn(objective);
+    let mut n_steps = 0;
     for _ in 0..MAX_STEPS {
         let size = norm(&here.gradient);
         if size + objective.gradient_rounding(&here.x) <= tolerance || !size.is_finite() {
@@ -56,6 +60,7 @@ pub(crate) fn solve(
         if search(objective, &here, &direction, &mut trial, halvings, &mut progress, buffers) {
             curvature.learn(&here.x, &trial.x, &here.gradient, &trial.gradient);
             std::mem::swap(&mut here, &mut trial);
+            n_steps += 1;
             stale = norm(&here.gradient) > CONTRACTION * size;
         } else if fresh {
             // Neither a new factorisation nor a shorter step helps: rounding has the last word.
@@ -64,7 +69,13 @@ pub(crate) fn solve(
             stale = true;
         }
     }
-    let residual = norm(&here.gradient) + objective.gradient_rounding(&here.x);
+    let size = norm(&here.gradient);
+    if progress.n_factorizations == 0 {
+        // A new factorisation would have come as far in fewer steps.
+        let fewer = (size / first_size).ln() / FRESH_CONTRACTION.ln();
+        curvature.charge(f64::from(n_steps) - fewer);
+    }
+    let residual = size + objective.gradient_rounding(&here.x);
     let mut known = Point { x: here.x.clone(), gradient: here.gradient };
     subtract(&mut known.gradient, objective.linear());
     *last = Some(known);
