@@ -9,11 +9,14 @@ use padmm_privacy::{
 };
 
 use crate::algorithm::{Algorithm, AlgorithmKind, Duty, Local, LocalProblem, Peers, Speech, Start};
+use crate::data::{Dataset, FeatureSpace};
+use crate::graph::{Graph, metropolis_weight};
 use crate::message::{Content, Incoming, Outgoing, Recipients, Stage};
 use crate::plan::Plan;
+use crate::regularizer::Penalty;
 use crate::solver::Solver;
 use crate::step;
-use crate::terms::AgentTerms;
+use crate::terms::{AgentTerms, Terms};
 
 /// Why an agent stops. Nothing has left it that was not charged.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -110,6 +113,33 @@ pub struct AgentSetup {
     pub gossip_rounds: u32,
     /// Derived terms.
     pub terms: AgentTerms,
+}
+
+impl AgentSetup {
+    /// The agent in place `site` of a network, and its share of the problem.
+    pub fn of(
+        plan: &Plan,
+        graph: &Graph,
+        terms: &Terms,
+        site: usize,
+        space: &FeatureSpace,
+        data: Arc<Dataset>,
+    ) -> (AgentSetup, LocalProblem) {
+        let n_agents = terms.agents.len();
+        let weighted = |&j: &usize| (j, metropolis_weight(graph, site, j));
+        let settings = plan.settings();
+        let setup = AgentSetup {
+            site,
+            n_agents,
+            neighbours: graph.neighbours(site).iter().map(weighted).collect(),
+            plan: plan.clone(),
+            penalty: terms.penalty,
+            gossip_rounds: terms.gossip_rounds,
+            terms: terms.agents[site].clone(),
+        };
+        let penalty = Penalty::new(&settings.regularizer, space, 1.0 / n_agents as f64);
+        (setup, LocalProblem { data, loss: settings.loss, penalty })
+    }
 }
 
 /// One site's side of a run.
@@ -402,6 +432,20 @@ impl Agent {
         let (Phase::Speak(stage, turn) | Phase::Listen(stage, turn)) = self.phase else { return };
         let is_here = |n: &&Neighbour| n.inbox.iter().any(|m| (m.stage, m.turn) == (stage, turn));
         self.n_arrived = self.neighbours[self.awaited(stage, turn)].iter().filter(is_here).count();
+    }
+
+    /// Where the agent is: stage, turn, and whether it owes its own message of that turn; none once its run is over.
+    pub fn place(&self) -> Option<(Stage, u32, bool)> {
+        match self.phase {
+            Phase::Speak(stage, turn) => Some((stage, turn, true)),
+            Phase::Listen(stage, turn) => Some((stage, turn, false)),
+            Phase::Done => None,
+        }
+    }
+
+    /// The round that a turn of the algorithm's own stage belongs to.
+    pub fn round_at(&self, turn: u32) -> u32 {
+        self.round_of(turn)
     }
 
     /// Rounds of the algorithm that are over.

@@ -19,6 +19,15 @@ impl InsecureSeededNoise {
         generator.set_stream((u64::from(run) << 32) | agent as u64);
         InsecureSeededNoise { generator }
     }
+
+    /// The stream after so many integers, as a process that starts again needs it.
+    #[must_use]
+    pub fn after(mut self, drawn: u64) -> Self {
+        for _ in 0..drawn {
+            let _: f64 = StandardNormal.sample(&mut self.generator);
+        }
+        self
+    }
 }
 
 impl NoiseSource for InsecureSeededNoise {

@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use padmm_core::agent::{Agent, AgentSetup, Outcome};
-use padmm_core::algorithm::{AlgorithmKind, LocalProblem};
+use padmm_core::algorithm::AlgorithmKind;
 use padmm_core::data::{Dataset, FeatureSpace};
 use padmm_core::evaluate::score;
-use padmm_core::graph::{Graph, GraphSpec, metropolis_weight};
+use padmm_core::graph::{Graph, GraphSpec};
 use padmm_core::loss::Loss;
 use padmm_core::message::{Incoming, Outgoing};
 use padmm_core::objective::{Objective, ObjectiveBuffers, Part};
@@ -159,25 +159,30 @@ impl Simulation {
                 found: kind(encoded.label_is_binary()),
             });
         }
-        let Sites { names, shards, test, site_tests } =
-            deal(&encoded, setting.n_agents, setting.split, setting.holdout, setting.seed)?;
-        let graph = setting.graph.build(names.len(), &names, setting.seed)?;
+        let sites = deal(&encoded, setting.n_agents, setting.split, setting.holdout, setting.seed)?;
+        let graph = setting.graph.build(sites.names.len(), &sites.names, setting.seed)?;
+        Self::of_sites(setting, sites, graph, encoded.features, encoded.n_dropped)
+    }
+
+    /// The same for sites that hold their records already, such as those of a real network.
+    pub fn of_sites(
+        setting: SimulationPlan,
+        sites: Sites,
+        graph: Graph,
+        space: FeatureSpace,
+        dropped: usize,
+    ) -> Result<Self, SimError> {
+        let Sites { names, shards, test, site_tests } = sites;
         let n_records: Vec<usize> = shards.iter().map(Dataset::n_records).collect();
-        let space = encoded.features;
         let network = Network {
             graph: &graph,
             n_records: &n_records,
             space: &space,
-            norm_bound: encoded.records.norm_bound(),
+            norm_bound: shards[0].norm_bound(),
         };
         let terms = Terms::derive(&setting.plan, &network)?;
         let train = n_records.iter().sum();
-        let counts = Counts {
-            used: train + test.n_records(),
-            dropped: encoded.n_dropped,
-            train,
-            test: test.n_records(),
-        };
+        let counts = Counts { used: train + test.n_records(), dropped, train, test: test.n_records() };
         let shards: Vec<Arc<Dataset>> = shards.into_iter().map(Arc::new).collect();
         let (optimum, mut optimum_scores) = pooled_optimum(&setting.plan, &space, &shards, &test)?;
         let at_site = |t: &Dataset| site_accuracy(setting.plan.settings().loss, t, &optimum);
@@ -202,6 +207,12 @@ impl Simulation {
     /// The terms that follow from the plan and public facts.
     pub fn terms(&self) -> &Terms {
         &self.terms
+    }
+
+    /// Accuracy of a model on all training records; none for regression.
+    pub fn accuracy(&self, model: &[f64]) -> Option<f64> {
+        let train: Vec<&Dataset> = self.shards.iter().map(|s| &**s).collect();
+        score(self.setting.plan.settings().loss, &train, model, true).accuracy
     }
 
     /// The pooled minimiser.
@@ -383,37 +394,19 @@ impl Simulation {
         (0..self.names.len()).map(|i| self.agent(plan, terms, run, i)).collect()
     }
 
-    fn agent(&self, plan: &Plan, all_terms: &Terms, run: u32, i: usize) -> Result<Agent, SimError> {
-        let settings = plan.settings();
-        let terms = all_terms.agents[i].clone();
-        let mechanism: Box<dyn Mechanism> = match &terms.noise {
-            Some(schedule) => schedule
-                .mechanism(RequiredCertificate { modulus: terms.modulus, tolerance: terms.tolerance })?,
+    fn agent(&self, plan: &Plan, terms: &Terms, run: u32, i: usize) -> Result<Agent, SimError> {
+        let shard = Arc::clone(&self.shards[i]);
+        let (setup, problem) = AgentSetup::of(plan, &self.graph, terms, i, &self.space, shard);
+        let mechanism: Box<dyn Mechanism> = match &setup.terms.noise {
+            Some(schedule) => {
+                let (modulus, tolerance) = (setup.terms.modulus, setup.terms.tolerance);
+                schedule.mechanism(RequiredCertificate { modulus, tolerance })?
+            }
             None => Box::new(Unprotected::new(self.space.n_features())?),
         };
-        let noise = self.noise_source(run, i);
-        let name = self.names[i].clone();
-        let gate =
-            Gate::new(format!("simulation-{run}"), name, mechanism, noise, Box::new(MemoryLedger::new()));
-        let setup = AgentSetup {
-            site: i,
-            n_agents: self.names.len(),
-            neighbours: self
-                .graph
-                .neighbours(i)
-                .iter()
-                .map(|&j| (j, metropolis_weight(&self.graph, i, j)))
-                .collect(),
-            plan: plan.clone(),
-            penalty: all_terms.penalty,
-            gossip_rounds: all_terms.gossip_rounds,
-            terms,
-        };
-        let problem = LocalProblem {
-            data: Arc::clone(&self.shards[i]),
-            loss: settings.loss,
-            penalty: Penalty::new(&settings.regularizer, &self.space, 1.0 / self.names.len() as f64),
-        };
+        let (run_name, name) = (format!("simulation-{run}"), self.names[i].clone());
+        let ledger = Box::new(MemoryLedger::new());
+        let gate = Gate::new(run_name, name, mechanism, self.noise_source(run, i), ledger);
         Ok(Agent::new(setup, problem, gate))
     }
 

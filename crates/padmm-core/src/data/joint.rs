@@ -228,7 +228,7 @@ mod tests {
             }
             assert!(data.joint().is_some_and(|j| j.n_joint() < values.len()));
             let x: Vec<f64> = (0..p).map(|j| (j as f64 * 0.7).cos()).collect();
-            let (mut gradient, mut scratch) = (vec![1.0; p], vec![1.0; p]);
+            let (mut gradient, mut scratch) = (vec![1.0; p], vec![[1.0; 2]; 7]);
             let range = 13..n - 5;
             kernel::gradient(&Product, &data, range.clone(), &x, &mut gradient, &mut scratch);
             let mut expected = vec![0.0; p];

@@ -1,0 +1,189 @@
+//! What can be wrong with a contract, or with somebody's word on one.
+
+use std::path::PathBuf;
+
+use padmm_core::graph::GraphError;
+use padmm_core::plan::PlanError;
+use padmm_core::terms::TermsError;
+
+use super::MAX_SITES;
+use crate::identity::{Fingerprint, IdentityError, SiteName};
+
+/// Why a plan, an acceptance or a card for a plan is refused.
+#[derive(Debug, thiserror::Error)]
+pub enum ContractError {
+    /// A file cannot be read.
+    #[error("cannot read {}: {problem}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        problem: std::io::Error,
+    },
+    /// A file is not understood.
+    #[error("{}{}: {problem}", path.display(), line.map(|l| format!(", line {l}")).unwrap_or_default())]
+    Text {
+        /// The file.
+        path: PathBuf,
+        /// The line, where it is known.
+        line: Option<usize>,
+        /// What is wrong.
+        problem: String,
+    },
+    /// A plan or acceptance of another kind.
+    #[error(
+        "the file has format {found}, and this program reads format {known}: use the same version of padmm at all sites"
+    )]
+    Format {
+        /// Its format.
+        found: u32,
+        /// What is understood.
+        known: u32,
+    },
+    /// A plan for another version of the program.
+    #[error(
+        "the plan is for padmm {found}, and this is padmm {here}: all sites of a run use the plan's version"
+    )]
+    Program {
+        /// The plan's version.
+        found: String,
+        /// This program's.
+        here: &'static str,
+    },
+    /// The schema is not the one whose hash the plan states.
+    #[error(
+        "the plan's schema does not have the hash that the plan states ({stated}, it has {found}): somebody changed one of them; make the plan anew with `padmm plan new`"
+    )]
+    SchemaHash {
+        /// In the plan.
+        stated: String,
+        /// Of its schema.
+        found: String,
+    },
+    /// The settings are refused.
+    #[error("[settings]: {0}")]
+    Settings(#[from] PlanError),
+    /// A plan that leaves the penalty open.
+    #[error(
+        "[settings] has no `penalty`: all sites must use the same number; `padmm plan new` derives one and writes it down"
+    )]
+    NoPenalty,
+    /// Noise that is not exact on a computer.
+    #[error(
+        "--algorithm {algorithm} has no guarantee for the bytes that leave a site, so it is for simulation only: use p-admm, linearized, dp-admm or token"
+    )]
+    NotExact {
+        /// The algorithm's name.
+        algorithm: &'static str,
+    },
+    /// A sensitivity that is for comparison only.
+    #[error("[settings] has `sensitivity = \"paper\"`, which is proved for nothing real: use \"record\"")]
+    Sensitivity,
+    /// A loss for another kind of label.
+    #[error(
+        "the loss {loss} needs a {needed} label, and the schema has another kind: change --loss or the schema"
+    )]
+    Label {
+        /// The loss.
+        loss: String,
+        /// What it needs.
+        needed: &'static str,
+    },
+    /// A network of one.
+    #[error("the plan has {found} sites: it needs at least two")]
+    TooFewSites {
+        /// How many.
+        found: usize,
+    },
+    /// More sites than anybody has tried.
+    #[error("the plan has {found} sites, and at most {MAX_SITES} are supported")]
+    TooManySites {
+        /// How many.
+        found: usize,
+    },
+    /// Two sites of one name.
+    #[error("two sites of the plan are called {name}: site names must differ")]
+    RepeatedSite {
+        /// The name.
+        name: SiteName,
+    },
+    /// Two sites of one identity.
+    #[error("{first} and {second} have the same fingerprint in the plan: every site has its own identity")]
+    RepeatedFingerprint {
+        /// One site.
+        first: SiteName,
+        /// The other.
+        second: SiteName,
+    },
+    /// A site without records.
+    #[error("{site} has 0 records in the plan: a site takes part with at least one")]
+    NoRecords {
+        /// The site.
+        site: SiteName,
+    },
+    /// The edges are no graph.
+    #[error("`edges`: {0}")]
+    Graph(#[from] GraphError),
+    /// No terms follow.
+    #[error(transparent)]
+    Terms(#[from] TermsError),
+    /// Patience that is too short.
+    #[error(
+        "[silence] has after-seconds = {found}, but it must be at least {least}: a pause of the network is no loss"
+    )]
+    Silence {
+        /// What the plan says.
+        found: u32,
+        /// What is allowed.
+        least: u32,
+    },
+    /// An algorithm that cannot go on without a site.
+    #[error(
+        "--algorithm {algorithm} cannot go on without a site, so [silence] must have policy = \"wait\" (--silence wait)"
+    )]
+    CannotLeave {
+        /// The algorithm's name.
+        algorithm: &'static str,
+    },
+    /// The authority, or a card.
+    #[error(transparent)]
+    Identity(#[from] IdentityError),
+    /// A site that takes no part.
+    #[error("{name} takes no part in the plan; its sites are {}", known.join(", "))]
+    UnknownSite {
+        /// The name.
+        name: String,
+        /// The plan's sites.
+        known: Vec<String>,
+    },
+    /// A card or key with another fingerprint than the plan's.
+    #[error(
+        "the plan names {site} by the fingerprint {planned}, and this card or key has {found}: it is another identity; ask {site} for its card, or make the plan anew"
+    )]
+    OtherFingerprint {
+        /// The site.
+        site: SiteName,
+        /// In the plan.
+        planned: Fingerprint,
+        /// Of the card or key.
+        found: Fingerprint,
+    },
+    /// An acceptance of another plan.
+    #[error(
+        "{site} accepted another plan ({accepted}, this one is {here}): `padmm plan diff` shows where two plans differ"
+    )]
+    OtherPlan {
+        /// Who.
+        site: SiteName,
+        /// What was accepted.
+        accepted: String,
+        /// The plan at hand.
+        here: String,
+    },
+    /// An acceptance that its site did not sign.
+    #[error("the acceptance of {site} is not signed by {site}'s identity key: ask {site} for it again")]
+    AcceptanceSignature {
+        /// Who is said to have accepted.
+        site: SiteName,
+    },
+}

@@ -1,0 +1,259 @@
+//! What can be wrong with a site's identity, or with another's.
+
+use std::path::PathBuf;
+
+use super::{Fingerprint, KeyError, SiteName};
+
+/// Why a name, key, certificate, card or home is refused.
+#[derive(Debug, thiserror::Error)]
+pub enum IdentityError {
+    /// Not a name.
+    #[error(
+        "'{found}' is not a name: use 1 to 40 lower-case letters, digits and hyphens, with no hyphen at either end"
+    )]
+    Name {
+        /// What was given.
+        found: String,
+    },
+    /// Not a fingerprint.
+    #[error("'{found}' is not a fingerprint: it has 8 groups of 5 digits")]
+    Fingerprint {
+        /// What was given.
+        found: String,
+    },
+    /// Not a key or signature.
+    #[error(transparent)]
+    Key(#[from] KeyError),
+    /// A key file whose text is not a key.
+    #[error("the key file {} is damaged ({problem}): restore it from a backup", path.display())]
+    KeyFile {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        problem: KeyError,
+    },
+    /// Others can read a secret.
+    #[error("{path} can be read by others (mode {mode:03o}): run `chmod 600 {path}`, and `padmm site rotate` if somebody may have read it", path = path.display())]
+    Permissions {
+        /// The file.
+        path: PathBuf,
+        /// Its mode.
+        mode: u32,
+    },
+    /// A file or folder cannot be read.
+    #[error("cannot read {}: {problem}", path.display())]
+    Read {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system said.
+        problem: std::io::Error,
+    },
+    /// A file or folder cannot be written.
+    #[error("cannot write {}: {problem}", path.display())]
+    Write {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system said.
+        problem: std::io::Error,
+    },
+    /// A home or a key is there already, and is never overwritten.
+    #[error("{} exists already and is never overwritten: choose another place", path.display())]
+    Exists {
+        /// The file or folder.
+        path: PathBuf,
+    },
+    /// There is no home.
+    #[error("{} is not a site's home (it has no site.toml): make one with `padmm site init`", path.display())]
+    NoHome {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// A text file is not understood.
+    #[error("{}{}: {problem}", path.display(), line.map(|l| format!(", line {l}")).unwrap_or_default())]
+    Text {
+        /// The file.
+        path: PathBuf,
+        /// The line, where it is known.
+        line: Option<usize>,
+        /// What is wrong.
+        problem: String,
+    },
+    /// A setting of `site.toml` or of `site init` with a value that it cannot have.
+    #[error("`{key}` is '{found}', but it must be {rule}")]
+    Setting {
+        /// The key.
+        key: &'static str,
+        /// What was given.
+        found: String,
+        /// What is allowed.
+        rule: &'static str,
+    },
+    /// A setting that is needed now and was left out.
+    #[error("{} has no {what}: add {example}", path.display())]
+    Missing {
+        /// The site's configuration.
+        path: PathBuf,
+        /// What is missing.
+        what: &'static str,
+        /// Lines that would do.
+        example: &'static str,
+    },
+    /// Files of one home that do not belong together.
+    #[error("in {} the {first} does not belong to the {second}: restore both from the same backup", home.display())]
+    Mismatch {
+        /// The home.
+        home: PathBuf,
+        /// One file.
+        first: &'static str,
+        /// The other.
+        second: &'static str,
+    },
+    /// A card of another version of this program.
+    #[error(
+        "the card of {name} has format {found}, and this program reads format {known}: use the same version of padmm at all sites"
+    )]
+    CardFormat {
+        /// Whose card.
+        name: String,
+        /// Its format.
+        found: u32,
+        /// What is understood.
+        known: u32,
+    },
+    /// A card that its owner did not sign as it is.
+    #[error("the card of {name} was changed after it was signed: ask {name} for it again")]
+    CardSignature {
+        /// Whose card.
+        name: SiteName,
+    },
+    /// Text that holds no certificate.
+    #[error(
+        "the certificate of {name} cannot be read ({problem}): it must be PEM text, the site's own certificate first"
+    )]
+    NotACertificate {
+        /// Whose certificate.
+        name: String,
+        /// What is wrong.
+        problem: String,
+    },
+    /// A certificate for another key.
+    #[error("the certificate of {name} is for another key than {name}'s identity key")]
+    CertificateKey {
+        /// Whose certificate.
+        name: SiteName,
+    },
+    /// A certificate for another name.
+    #[error("the certificate of {name} is for {}, but it must be for '{expected}'", if found.is_empty() { "no DNS name".to_owned() } else { format!("'{}'", found.join("', '")) })]
+    CertificateName {
+        /// Whose certificate.
+        name: SiteName,
+        /// The name it should have.
+        expected: String,
+        /// Names it has.
+        found: Vec<String>,
+    },
+    /// A certificate past its end.
+    #[error(
+        "the certificate of {name} expired on {on}: {name} has to renew it (`padmm site rotate`, or `padmm site certify` with an authority) and to send its new card"
+    )]
+    Expired {
+        /// Whose certificate.
+        name: SiteName,
+        /// Last day.
+        on: String,
+    },
+    /// A certificate before its beginning.
+    #[error("the certificate of {name} is valid from {from} only: is this machine's clock right?")]
+    NotYetValid {
+        /// Whose certificate.
+        name: SiteName,
+        /// First day.
+        from: String,
+    },
+    /// A certificate that the contract's authority did not issue.
+    #[error(
+        "the certificate of {name} was not issued by the authority that the plan names ('{authority}'): {name} needs `padmm site csr` and `padmm site certify`"
+    )]
+    OtherAuthority {
+        /// Whose certificate.
+        name: SiteName,
+        /// The authority's name.
+        authority: String,
+    },
+    /// A certificate that its chain does not support for some other reason.
+    #[error("the certificate of {name} does not hold up against the authority '{authority}': {problem}")]
+    Chain {
+        /// Whose certificate.
+        name: SiteName,
+        /// The authority's name.
+        authority: String,
+        /// What the check said.
+        problem: String,
+    },
+    /// Something that is given as an authority and is none.
+    #[error("this is not the certificate of an authority: {problem}")]
+    NotAnAuthority {
+        /// What is wrong.
+        problem: String,
+    },
+    /// The authority's own certificate is past its end.
+    #[error("the certificate of the authority '{authority}' expired on {on}: the plan needs a new one")]
+    AuthorityExpired {
+        /// The authority's name.
+        authority: String,
+        /// Last day.
+        on: String,
+    },
+    /// The library that writes certificates refuses.
+    #[error("the certificate cannot be made: {problem}")]
+    MakeCertificate {
+        /// Its words.
+        problem: String,
+    },
+    /// An older card than the one that is known.
+    #[error(
+        "the card of {name} has serial {found}, and serial {known} is known already: ask {name} for its newest card"
+    )]
+    OlderCard {
+        /// Whose card.
+        name: SiteName,
+        /// Serial of the new card.
+        found: u32,
+        /// Serial of the known card.
+        known: u32,
+    },
+    /// Two cards with one serial.
+    #[error(
+        "the card of {name} has the same serial {serial} as the known one and says something else: ask {name} for its newest card"
+    )]
+    SameSerial {
+        /// Whose card.
+        name: SiteName,
+        /// The serial.
+        serial: u32,
+    },
+    /// Another identity under a known name.
+    #[error(
+        "{name} is known by the fingerprint {known}, and this card has {found}: call {name}, and if it says that it has a new identity, use --replace"
+    )]
+    OtherIdentity {
+        /// Whose name.
+        name: SiteName,
+        /// The known fingerprint.
+        known: Fingerprint,
+        /// The card's.
+        found: Fingerprint,
+    },
+    /// A site whose card was never imported.
+    #[error("there is no card of {name}: ask for it, and import it with `padmm site add-card FILE`")]
+    UnknownSite {
+        /// The site.
+        name: SiteName,
+    },
+    /// One's own card as another's.
+    #[error("this is a card with this site's own name, {name}: import the cards of others only")]
+    OwnName {
+        /// The name.
+        name: SiteName,
+    },
+}

@@ -1,0 +1,195 @@
+//! Signing keys. Every signature says what it is for, so that none can be passed off as another.
+
+use std::fmt;
+
+use ed25519_dalek::{Signer, SigningKey, Verifier, VerifyingKey};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+/// What a signature is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// A site's card.
+    Card,
+    /// A site's word that it accepts a contract.
+    Acceptance,
+    /// A message of a run.
+    Envelope,
+}
+
+impl Purpose {
+    fn prefix(self) -> &'static [u8] {
+        match self {
+            Purpose::Card => b"padmm card 1\0",
+            Purpose::Acceptance => b"padmm acceptance 1\0",
+            Purpose::Envelope => b"padmm envelope 1\0",
+        }
+    }
+
+    /// What is signed: the purpose, and the message's hash, so that a long message is gone through once.
+    fn bytes(self, message: &[u8]) -> Vec<u8> {
+        [self.prefix(), &Sha256::digest(message)[..]].concat()
+    }
+}
+
+/// Why something is not a key or a signature.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum KeyError {
+    /// Not the hexadecimal text of the right length.
+    #[error("{what} is {expected} hexadecimal digits, and this is something else: {found:?}")]
+    Hex {
+        /// Key or signature.
+        what: &'static str,
+        /// Digits.
+        expected: usize,
+        /// The start of what was found.
+        found: String,
+    },
+    /// Not a point of the curve.
+    #[error("the public key is not valid")]
+    NotAKey,
+    /// The operating system gave no randomness.
+    #[error("the operating system gives no randomness ({reason})")]
+    NoRandomness {
+        /// Its words.
+        reason: String,
+    },
+}
+
+/// A secret Ed25519 key. `Debug` hides it.
+#[derive(Clone)]
+pub struct SecretKey(SigningKey);
+
+impl SecretKey {
+    /// A new key from the operating system's randomness.
+    pub fn generate() -> Result<Self, KeyError> {
+        let mut bytes = [0; 32];
+        getrandom::fill(&mut bytes).map_err(|e| KeyError::NoRandomness { reason: e.to_string() })?;
+        Ok(Self::from_bytes(&bytes))
+    }
+
+    /// The key with these bytes.
+    pub fn from_bytes(bytes: &[u8; 32]) -> Self {
+        SecretKey(SigningKey::from_bytes(bytes))
+    }
+
+    /// Its bytes, for a file that only its owner can read.
+    pub fn to_bytes(&self) -> [u8; 32] {
+        self.0.to_bytes()
+    }
+
+    /// Its public half.
+    pub fn public(&self) -> PublicKey {
+        PublicKey(self.0.verifying_key())
+    }
+
+    /// Signs `message` for one purpose.
+    pub fn sign(&self, purpose: Purpose, message: &[u8]) -> Signature {
+        Signature(self.0.sign(&purpose.bytes(message)).to_bytes())
+    }
+
+    /// Signs a certificate or a certificate request, whose formats leave no room for a purpose.
+    ///
+    /// Both begin with the byte 0x30, which begins no purpose, so such a signature cannot pass for another.
+    pub(super) fn sign_der(&self, der: &[u8]) -> Vec<u8> {
+        debug_assert_eq!(der.first(), Some(&0x30), "a certificate is a sequence");
+        self.0.sign(der).to_bytes().to_vec()
+    }
+}
+
+impl fmt::Debug for SecretKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SecretKey(hidden)")
+    }
+}
+
+/// A public Ed25519 key; in text, 64 hexadecimal digits.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct PublicKey(VerifyingKey);
+
+impl PublicKey {
+    /// The key with these bytes.
+    pub fn from_bytes(bytes: &[u8; 32]) -> Result<Self, KeyError> {
+        let key = VerifyingKey::from_bytes(bytes).map_err(|_| KeyError::NotAKey)?;
+        if key.is_weak() { Err(KeyError::NotAKey) } else { Ok(PublicKey(key)) }
+    }
+
+    /// Its bytes.
+    pub fn to_bytes(&self) -> [u8; 32] {
+        self.0.to_bytes()
+    }
+
+    /// Whether `signature` is this key's for `message` and this purpose.
+    pub fn verifies(&self, purpose: Purpose, message: &[u8], signature: &Signature) -> bool {
+        let signature = ed25519_dalek::Signature::from_bytes(&signature.0);
+        // Keys of small order were refused when this one was made, so the stricter and slower check adds nothing.
+        self.0.verify(&purpose.bytes(message), &signature).is_ok()
+    }
+}
+
+impl fmt::Debug for PublicKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PublicKey({self})")
+    }
+}
+
+impl fmt::Display for PublicKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&to_hex(&self.to_bytes()))
+    }
+}
+
+impl From<PublicKey> for String {
+    fn from(key: PublicKey) -> String {
+        key.to_string()
+    }
+}
+
+impl TryFrom<String> for PublicKey {
+    type Error = KeyError;
+    fn try_from(text: String) -> Result<Self, KeyError> {
+        Self::from_bytes(&from_hex("a public key", &text)?)
+    }
+}
+
+/// An Ed25519 signature; in text, 128 hexadecimal digits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Signature(pub [u8; 64]);
+
+impl From<Signature> for String {
+    fn from(signature: Signature) -> String {
+        to_hex(&signature.0)
+    }
+}
+
+impl TryFrom<String> for Signature {
+    type Error = KeyError;
+    fn try_from(text: String) -> Result<Self, KeyError> {
+        from_hex("a signature", &text).map(Signature)
+    }
+}
+
+/// Lower-case hexadecimal digits.
+pub fn to_hex(bytes: &[u8]) -> String {
+    use std::fmt::Write;
+    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
+        write!(text, "{byte:02x}").expect("writing to a string");
+        text
+    })
+}
+
+/// Exactly `N` bytes from hexadecimal digits.
+pub fn from_hex<const N: usize>(what: &'static str, text: &str) -> Result<[u8; N], KeyError> {
+    let wrong = || KeyError::Hex { what, expected: 2 * N, found: text.chars().take(20).collect() };
+    if text.len() != 2 * N || !text.is_ascii() {
+        return Err(wrong());
+    }
+    let mut bytes = [0; N];
+    for (byte, digits) in bytes.iter_mut().zip(text.as_bytes().chunks_exact(2)) {
+        let digit = |d: u8| (d as char).to_digit(16).ok_or_else(wrong);
+        *byte = (digit(digits[0])? << 4 | digit(digits[1])?) as u8;
+    }
+    Ok(bytes)
+}

@@ -1,0 +1,195 @@
+//! What a ledger says: one type for each kind of entry.
+//!
+//! An entry is stored as its kind, a body in JSON, and for releases the bytes that left. Nothing in it is computed from
+//! records, except what went through the gate and the fingerprint, which is keyed.
+
+use padmm_privacy::{Budget, Delta, Epsilon, Event, ZcdpRho};
+use serde::{Deserialize, Serialize};
+
+macro_rules! entries {
+    ($($(#[$doc:meta])* $variant:ident($body:ty) => $kind:literal,)*) => {
+        /// One entry of a ledger.
+        #[derive(Debug, Clone, PartialEq)]
+        pub enum Entry {
+            $($(#[$doc])* $variant($body),)*
+        }
+
+        impl Entry {
+            /// Its kind, as it is stored.
+            pub fn kind(&self) -> &'static str {
+                match self {
+                    $(Entry::$variant(_) => $kind,)*
+                }
+            }
+
+            /// Its body, as it is stored.
+            pub(super) fn body(&self) -> String {
+                match self {
+                    $(Entry::$variant(body) => serde_json::to_string(body),)*
+                }
+                .expect("entries are plain numbers and text")
+            }
+
+            /// The entry of this kind and body; `None` if there is no such kind.
+            pub(super) fn parse(kind: &str, body: &str) -> Option<Result<Self, serde_json::Error>> {
+                match kind {
+                    $($kind => Some(serde_json::from_str(body).map(Entry::$variant)),)*
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+entries! {
+    /// The first entry.
+    Opened(Opened) => "opened",
+    /// The records are others than before; what was spent stays spent.
+    DataChanged(DataChanged) => "data-changed",
+    /// The site set another cap.
+    CapChanged(CapChanged) => "cap-changed",
+    /// A run that the site agreed to.
+    RunStarted(RunStarted) => "run-started",
+    /// Something that left, with its charge.
+    Released(Released) => "release",
+    /// A charge for which nothing left.
+    Forfeited(Forfeited) => "forfeited",
+    /// A neighbour that a run goes on without.
+    NeighbourLost(NeighbourLost) => "neighbour-lost",
+    /// The end of a run.
+    RunFinished(RunFinished) => "run-finished",
+    /// The head file was missing and someone vouched for the ledger without it.
+    HeadRestored(HeadRestored) => "head-restored",
+}
+
+/// How a ledger begins.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Opened {
+    /// Format of the ledger.
+    pub format: u32,
+    /// The site's name for the data set.
+    pub data_set: String,
+    /// Keyed fingerprint of the records, in hexadecimal digits.
+    pub fingerprint: String,
+    /// What all runs together may spend.
+    pub cap: Budget,
+    /// The program that opened the ledger.
+    pub program: String,
+}
+
+/// Other records from here on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DataChanged {
+    /// Keyed fingerprint of the new records.
+    pub fingerprint: String,
+}
+
+/// Another cap from here on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CapChanged {
+    /// The cap until now.
+    pub from: Budget,
+    /// The cap from now on.
+    pub to: Budget,
+}
+
+/// The start of a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunStarted {
+    /// Hash of the contract, in hexadecimal digits.
+    pub run: String,
+    /// The plan's name.
+    pub plan_name: String,
+    /// The site's name in the plan.
+    pub site: String,
+    /// Rounds of the plan.
+    pub rounds: u32,
+    /// What the whole run is planned to cost by itself.
+    pub epsilon_exact: Epsilon,
+    /// The delta of that.
+    pub delta: Delta,
+    /// Where the noise comes from, in words.
+    pub noise: String,
+}
+
+/// One release; the bytes that left are stored with it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Released {
+    /// The run.
+    pub run: String,
+    /// The site's name in it.
+    pub site: String,
+    /// Round, counted from 1.
+    pub round: u32,
+    /// What was done to the data.
+    pub event: Event,
+    /// Its charge in zCDP.
+    pub rho: ZcdpRho,
+    /// Integers in the release.
+    pub n_features: usize,
+    /// The grid's step is two to this power.
+    pub exponent: i32,
+    /// Length of what left.
+    pub bytes: u64,
+}
+
+/// A round that was charged and in which nothing left.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Forfeited {
+    /// The run.
+    pub run: String,
+    /// The site's name in it.
+    pub site: String,
+    /// Round, counted from 1.
+    pub round: u32,
+    /// What was, or could have been, done to the data.
+    pub event: Event,
+    /// Its charge in zCDP.
+    pub rho: ZcdpRho,
+    /// Integers that the release would have had.
+    pub n_features: usize,
+    /// The grid's step is two to this power.
+    pub exponent: i32,
+    /// Why nothing left, in words without any number computed from records.
+    pub reason: String,
+}
+
+/// A neighbour that the run goes on without.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NeighbourLost {
+    /// The run.
+    pub run: String,
+    /// The neighbour's name in it.
+    pub neighbour: String,
+    /// The stage whose message did not come.
+    pub stage: u32,
+    /// The turn of that stage.
+    pub turn: u32,
+}
+
+/// The end of a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunFinished {
+    /// The run.
+    pub run: String,
+    /// What the run cost by itself, forfeited rounds included.
+    pub epsilon_exact: Epsilon,
+    /// The delta of that, the cap's.
+    pub delta: Delta,
+}
+
+/// The head file was missing here.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HeadRestored {
+    /// Entries that there were.
+    pub entries: u64,
+}

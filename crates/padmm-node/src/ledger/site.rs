@@ -1,0 +1,201 @@
+//! The ledger of a running site: opened once, locked, appended to.
+
+use padmm_privacy::{Budget, Epsilon, Spending};
+use rusqlite::Connection;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use super::FORMAT;
+use super::append::MessageKey;
+use super::chain::{Digest, Row};
+use super::entry::{CapChanged, DataChanged, Entry, HeadRestored, Opened};
+use super::error::LedgerError;
+use super::head::{Head, HeadFile, head_path};
+use super::runs::PlannedRelease;
+use super::state::State;
+use super::store;
+
+/// What a new ledger is about.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Opening {
+    /// The site's name for the data set.
+    pub data_set: String,
+    /// Keyed fingerprint of the records, in hexadecimal digits.
+    pub fingerprint: String,
+    /// What all runs together may spend.
+    pub cap: Budget,
+}
+
+/// A site's ledger, open for writing.
+pub struct SiteLedger {
+    pub(super) path: PathBuf,
+    pub(super) connection: Connection,
+    pub(super) state: State,
+    pub(super) head: Head,
+    pub(super) head_file: Option<HeadFile>,
+    pub(super) staged: BTreeMap<(String, MessageKey), Vec<u8>>,
+    /// Rounds charged in memory, whose release is not written yet.
+    pub(super) reserved: BTreeMap<(String, u32), PlannedRelease>,
+    /// Spending that was found to be within the cap.
+    pub(super) within_cap: Option<Spending>,
+    /// Set while a write is under way and left set by a failed one: what is on the disk is then for the next start to find out.
+    pub(super) is_stopped: bool,
+    _lock: Option<File>,
+}
+
+impl SiteLedger {
+    /// Makes a new ledger and opens it. Nothing that exists is overwritten.
+    pub fn create(path: &Path, opening: Opening) -> Result<Self, LedgerError> {
+        let lock = store::lock(path)?;
+        if path.symlink_metadata().is_ok() {
+            return Err(LedgerError::AlreadyExists { path: path.to_owned() });
+        }
+        // A head of one entry is what a creation leaves that was cut off; nothing was spent by then.
+        if let Some(head) = Head::read(path)?.filter(|head| head.seq > 1) {
+            return Err(LedgerError::OrphanHead { head: head_path(path), entries: head.seq });
+        }
+        let first = first_row(opening);
+        HeadFile::make(path, Head { seq: 1, hash: first.digest() })?;
+        store::make_file(path, &first)?;
+        Self::open_locked(path, lock)
+    }
+
+    /// Opens a ledger, which no other process may use meanwhile, and goes on only if all of it is as it was written.
+    pub fn open(path: &Path) -> Result<Self, LedgerError> {
+        store::exists(path)?;
+        Self::open_locked(path, store::lock(path)?)
+    }
+
+    fn open_locked(path: &Path, lock: File) -> Result<Self, LedgerError> {
+        let head = Head::read(path)?;
+        let connection = store::open_for_writing(path)?;
+        let (state, last) = store::follow(&connection, path, head, drop)?;
+        if head.is_none() {
+            return Err(LedgerError::HeadMissing { head: head_path(path), entries: last.seq });
+        }
+        let head_file = Some(HeadFile::open(path, last)?);
+        Ok(Self::new(path.to_owned(), connection, state, last, head_file, Some(lock)))
+    }
+
+    /// Opens a ledger whose head file is missing, writes the head anew and an entry that says so. For the site to do by hand when
+    /// it knows that no entry is missing at the end; a head file that disagrees is never accepted.
+    pub fn restore_head(path: &Path) -> Result<Self, LedgerError> {
+        store::exists(path)?;
+        let lock = store::lock(path)?;
+        if Head::read(path)?.is_none() {
+            let connection = store::open_for_writing(path)?;
+            let (_, last) = store::follow(&connection, path, None, drop)?;
+            HeadFile::make(path, last)?;
+            let mut ledger = Self::open_locked(path, lock)?;
+            ledger.append(Entry::HeadRestored(HeadRestored { entries: last.seq }), None, None)?;
+            return Ok(ledger);
+        }
+        Self::open_locked(path, lock)
+    }
+
+    /// A ledger that ends with its process, for tests and measurements.
+    pub fn in_memory(opening: Opening) -> Result<Self, LedgerError> {
+        let path = PathBuf::from(":memory:");
+        let connection = Connection::open_in_memory().map_err(store::sql(&path))?;
+        store::begin(&connection, &path, &first_row(opening))?;
+        let (state, last) = store::follow(&connection, &path, None, drop)?;
+        Ok(Self::new(path, connection, state, last, None, None))
+    }
+
+    fn new(
+        path: PathBuf,
+        connection: Connection,
+        state: State,
+        head: Head,
+        head_file: Option<HeadFile>,
+        lock: Option<File>,
+    ) -> Self {
+        let (staged, reserved) = (BTreeMap::new(), BTreeMap::new());
+        Self {
+            path,
+            connection,
+            state,
+            head,
+            head_file,
+            staged,
+            reserved,
+            within_cap: None,
+            is_stopped: false,
+            _lock: lock,
+        }
+    }
+
+    /// Where the ledger is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The last entry.
+    pub fn head(&self) -> Head {
+        self.head
+    }
+
+    /// What the entries amount to.
+    pub fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// What all runs together may spend.
+    pub fn cap(&self) -> Budget {
+        self.state.cap()
+    }
+
+    /// Fingerprint of the present records.
+    pub fn fingerprint(&self) -> &str {
+        self.state.fingerprint()
+    }
+
+    /// What all runs together have spent, forfeited rounds included.
+    pub fn spending(&self) -> Spending {
+        self.state.spending()
+    }
+
+    /// The same as epsilon at the cap's delta.
+    pub fn epsilon_spent(&self) -> Epsilon {
+        self.state.epsilon_spent()
+    }
+
+    /// Sets another cap. One below what was spent forbids everything from now on.
+    pub fn change_cap(&mut self, to: Budget) -> Result<(), LedgerError> {
+        let from = self.cap();
+        if from == to {
+            return Ok(());
+        }
+        self.within_cap = None;
+        self.append(Entry::CapChanged(CapChanged { from, to }), None, None)
+    }
+
+    /// Notes that the records are others now. What was spent stays spent: most of them are likely the same.
+    pub fn change_data(&mut self, fingerprint: &str) -> Result<(), LedgerError> {
+        if self.fingerprint() == fingerprint {
+            return Ok(());
+        }
+        let fingerprint = fingerprint.to_owned();
+        self.append(Entry::DataChanged(DataChanged { fingerprint }), None, None)
+    }
+
+    /// Lets the file grow to this many pages of 4096 bytes and no further, as a full disk would. For tests; it ends with this handle.
+    pub fn limit_pages(&self, pages: u32) -> Result<(), LedgerError> {
+        self.connection.pragma_update(None, "max_page_count", pages).map_err(store::sql(&self.path))
+    }
+}
+
+fn first_row(opening: Opening) -> Row {
+    let Opening { data_set, fingerprint, cap } = opening;
+    let program = concat!("padmm ", env!("CARGO_PKG_VERSION")).to_owned();
+    let opened = Opened { format: FORMAT, data_set, fingerprint, cap, program };
+    Row::new(1, &Entry::Opened(opened), None, Digest::NOTHING)
+}
+
+impl fmt::Debug for SiteLedger {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SiteLedger({}, {} entries)", self.path.display(), self.head.seq)
+    }
+}

@@ -1,0 +1,286 @@
+//! What follows from the entries: the cap, what was spent, and how far each run is.
+
+use padmm_privacy::{Budget, Epsilon, Event, PrivacyError, Spending};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use super::FORMAT;
+use super::chain::StoredEntry;
+use super::entry::{Entry, Forfeited, Opened, Released, RunStarted};
+use super::error::LedgerError;
+
+/// One round that was paid for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Charge {
+    /// The entry that says so.
+    pub seq: u64,
+    /// What was done to the data.
+    pub event: Event,
+    /// Integers of the release.
+    pub n_features: usize,
+    /// The grid's step is two to this power.
+    pub exponent: i32,
+    /// Whether something left; otherwise the round is forfeited.
+    pub is_released: bool,
+}
+
+/// A neighbour that a run goes on without.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Loss {
+    /// Its name.
+    pub neighbour: String,
+    /// The stage whose message did not come.
+    pub stage: u32,
+    /// The turn of that stage.
+    pub turn: u32,
+}
+
+/// How far a run is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunState {
+    /// How it began.
+    pub start: RunStarted,
+    /// When.
+    pub started_at: String,
+    /// When it was last written about.
+    pub last_at: String,
+    /// Rounds that were paid for.
+    pub charges: BTreeMap<u32, Charge>,
+    /// What they cost together.
+    pub spending: Spending,
+    /// Bytes of all releases, each counted once however many neighbours got it.
+    pub bytes: u64,
+    /// Neighbours lost, in order.
+    pub losses: Vec<Loss>,
+    /// Whether its end is written.
+    pub is_finished: bool,
+}
+
+impl RunState {
+    /// Rounds whose release left.
+    pub fn n_released(&self) -> usize {
+        self.charges.values().filter(|charge| charge.is_released).count()
+    }
+
+    /// Rounds that were paid for and in which nothing left.
+    pub fn forfeited(&self) -> Vec<u32> {
+        self.charges.iter().filter(|(_, charge)| !charge.is_released).map(|(&round, _)| round).collect()
+    }
+}
+
+/// Everything that a ledger's entries amount to.
+#[derive(Debug, Clone)]
+pub struct State {
+    path: PathBuf,
+    opened: Opened,
+    opened_at: String,
+    fingerprint: String,
+    cap: Budget,
+    spending: Spending,
+    runs: BTreeMap<String, RunState>,
+    /// Runs in the order of their start.
+    order: Vec<String>,
+}
+
+impl State {
+    /// From the first entry.
+    pub(super) fn begin(path: &Path, first: &StoredEntry) -> Result<Self, LedgerError> {
+        let Entry::Opened(opened) = &first.entry else {
+            let reason = "a ledger begins with its opening".to_owned();
+            return Err(LedgerError::Senseless { path: path.to_owned(), seq: first.seq, reason });
+        };
+        if opened.format > FORMAT {
+            let path = path.to_owned();
+            return Err(LedgerError::NewerFormat { path, found: opened.format, known: FORMAT });
+        }
+        Ok(Self {
+            path: path.to_owned(),
+            fingerprint: opened.fingerprint.clone(),
+            cap: opened.cap,
+            opened: opened.clone(),
+            opened_at: first.at.clone(),
+            spending: Spending::new(),
+            runs: BTreeMap::new(),
+            order: Vec::new(),
+        })
+    }
+
+    /// How the ledger began.
+    pub fn opened(&self) -> &Opened {
+        &self.opened
+    }
+
+    /// When.
+    pub fn opened_at(&self) -> &str {
+        &self.opened_at
+    }
+
+    /// Fingerprint of the present records.
+    pub fn fingerprint(&self) -> &str {
+        &self.fingerprint
+    }
+
+    /// What all runs together may spend.
+    pub fn cap(&self) -> Budget {
+        self.cap
+    }
+
+    /// What all runs together have spent, forfeited rounds included.
+    pub fn spending(&self) -> Spending {
+        self.spending
+    }
+
+    /// The same as epsilon at the cap's delta.
+    pub fn epsilon_spent(&self) -> Epsilon {
+        self.spending.epsilon(self.cap.delta)
+    }
+
+    /// All runs, in the order of their start.
+    pub fn runs(&self) -> impl Iterator<Item = &RunState> {
+        self.order.iter().map(|run| &self.runs[run])
+    }
+
+    /// One run.
+    pub fn run(&self, run: &str) -> Option<&RunState> {
+        self.runs.get(run)
+    }
+
+    /// Adds an entry, or says why it cannot stand here and stays as it was.
+    pub(super) fn apply(&mut self, stored: &StoredEntry) -> Result<(), LedgerError> {
+        let change = self.check(stored.seq, &stored.entry, stored.payload.as_deref())?;
+        let at = || stored.at.clone();
+        match &stored.entry {
+            Entry::Opened(_) | Entry::HeadRestored(_) => {}
+            Entry::DataChanged(data) => self.fingerprint.clone_from(&data.fingerprint),
+            Entry::CapChanged(cap) => self.cap = cap.to,
+            Entry::RunStarted(start) => {
+                self.order.push(start.run.clone());
+                let run = RunState {
+                    start: start.clone(),
+                    started_at: at(),
+                    last_at: at(),
+                    charges: BTreeMap::new(),
+                    spending: Spending::new(),
+                    bytes: 0,
+                    losses: Vec::new(),
+                    is_finished: false,
+                };
+                self.runs.insert(start.run.clone(), run);
+            }
+            Entry::Released(Released { run, round, bytes, .. }) => {
+                self.charge(run, *round, change, at());
+                self.known(run).bytes += bytes;
+            }
+            Entry::Forfeited(Forfeited { run, round, .. }) => self.charge(run, *round, change, at()),
+            Entry::NeighbourLost(lost) => {
+                let loss = Loss { neighbour: lost.neighbour.clone(), stage: lost.stage, turn: lost.turn };
+                let run = self.known(&lost.run);
+                run.losses.push(loss);
+                run.last_at = at();
+            }
+            Entry::RunFinished(finished) => {
+                let run = self.known(&finished.run);
+                run.is_finished = true;
+                run.last_at = at();
+            }
+        }
+        Ok(())
+    }
+
+    fn known(&mut self, run: &str) -> &mut RunState {
+        self.runs.get_mut(run).expect("an entry about an unknown run was refused")
+    }
+
+    fn charge(&mut self, run: &str, round: u32, change: Option<(Charge, Spending, Spending)>, at: String) {
+        let (charge, total, of_run) = change.expect("a charge was checked");
+        self.spending = total;
+        let run = self.known(run);
+        run.spending = of_run;
+        run.charges.insert(round, charge);
+        run.last_at = at;
+    }
+
+    /// Whether an entry may stand at `seq`; for a charge, what it changes.
+    pub(super) fn check(
+        &self,
+        seq: u64,
+        entry: &Entry,
+        payload: Option<&[u8]>,
+    ) -> Result<Option<(Charge, Spending, Spending)>, LedgerError> {
+        let path = || self.path.clone();
+        let senseless =
+            |reason: &str| Err(LedgerError::Senseless { path: path(), seq, reason: reason.to_owned() });
+        if payload.is_some() != matches!(entry, Entry::Released(_)) {
+            return senseless("releases have a payload, and nothing else has");
+        }
+        let run = match entry {
+            Entry::Opened(_) if seq == 1 => return Ok(None),
+            Entry::Opened(_) => return senseless("a ledger is opened once"),
+            Entry::DataChanged(_) | Entry::HeadRestored(_) => return Ok(None),
+            Entry::CapChanged(cap) if cap.from == self.cap => return Ok(None),
+            Entry::CapChanged(_) => return senseless("it names another cap than the one before it"),
+            Entry::RunStarted(start) if self.runs.contains_key(&start.run) => {
+                return senseless("the run was started before");
+            }
+            Entry::RunStarted(_) => return Ok(None),
+            Entry::Released(Released { run, .. }) | Entry::Forfeited(Forfeited { run, .. }) => run,
+            Entry::NeighbourLost(lost) => &lost.run,
+            Entry::RunFinished(finished) => &finished.run,
+        };
+        let Some(state) = self.runs.get(run) else { return senseless("its run was never started") };
+        if state.is_finished {
+            return senseless("its run was finished before");
+        }
+        match entry {
+            Entry::Released(r) => {
+                let found = payload.map_or(0, |bytes| bytes.len() as u64);
+                if r.bytes != found {
+                    return Err(LedgerError::WrongLength { path: path(), seq, stated: r.bytes, found });
+                }
+                let Released { event, n_features, exponent, .. } = *r;
+                let charge = Charge { seq, event, n_features, exponent, is_released: true };
+                self.check_charge(state, &r.site, r.round, r.rho.value(), charge).map(Some)
+            }
+            Entry::Forfeited(f) => {
+                let Forfeited { event, n_features, exponent, .. } = *f;
+                let charge = Charge { seq, event, n_features, exponent, is_released: false };
+                self.check_charge(state, &f.site, f.round, f.rho.value(), charge).map(Some)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn check_charge(
+        &self,
+        run: &RunState,
+        site: &str,
+        round: u32,
+        rho: f64,
+        charge: Charge,
+    ) -> Result<(Charge, Spending, Spending), LedgerError> {
+        let (path, seq) = (self.path.clone(), charge.seq);
+        let senseless =
+            |reason: &str| LedgerError::Senseless { path: path.clone(), seq, reason: reason.to_owned() };
+        if let Some(first) = run.charges.get(&round) {
+            let (run, first) = (run.start.run.clone(), first.seq);
+            return Err(LedgerError::SecondPayload { path, seq, first, run, round });
+        }
+        if site != run.start.site {
+            return Err(senseless("it names another site than its run"));
+        }
+        if round == 0 || round > run.start.rounds {
+            return Err(senseless("its round is not one of its run"));
+        }
+        let add = |mut spending: Spending| -> Result<Spending, PrivacyError> {
+            spending.add(&charge.event, charge.n_features, charge.exponent)?;
+            Ok(spending)
+        };
+        let wrong = |error: PrivacyError| senseless(&error.to_string());
+        let stated = charge.event.rho().map_err(wrong)?.value();
+        if stated != rho {
+            return Err(senseless("its charge is not that of what was done to the data"));
+        }
+        let (total, of_run) = (add(self.spending).map_err(wrong)?, add(run.spending).map_err(wrong)?);
+        Ok((charge, total, of_run))
+    }
+}

@@ -1,0 +1,103 @@
+//! Reading a ledger without writing to it: for a review board, also while a run is going.
+
+use std::path::{Path, PathBuf};
+
+use super::chain::StoredEntry;
+use super::error::LedgerError;
+use super::head::{Head, head_path};
+use super::site::SiteLedger;
+use super::state::State;
+use super::store;
+
+/// A ledger as it was at one moment.
+#[derive(Debug)]
+pub struct LedgerView {
+    path: PathBuf,
+    state: State,
+    entries: Vec<StoredEntry>,
+    head: Head,
+}
+
+impl SiteLedger {
+    /// Reads a ledger and checks its chain and its head, without the lock and without changing anything.
+    pub fn read(path: &Path) -> Result<LedgerView, LedgerError> {
+        view(path, false)
+    }
+}
+
+fn view(path: &Path, is_thorough: bool) -> Result<LedgerView, LedgerError> {
+    store::exists(path)?;
+    // In this order: a process that writes brings an entry to the disk first and its head after.
+    let head = Head::read(path)?;
+    let connection = store::open_for_reading(path)?;
+    if is_thorough {
+        let found: String = connection
+            .query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))
+            .map_err(store::sql(path))?;
+        // What the chain finds says more than what SQLite finds, so it is asked first below if both complain.
+        if found != "ok" {
+            store::follow(&connection, path, head, drop)?;
+            return Err(LedgerError::Damaged { path: path.to_owned(), reason: found });
+        }
+    }
+    let mut entries = Vec::new();
+    let (state, last) = store::follow(&connection, path, head, |entry| entries.push(entry))?;
+    if head.is_none() {
+        return Err(LedgerError::HeadMissing { head: head_path(path), entries: last.seq });
+    }
+    Ok(LedgerView { path: path.to_owned(), state, entries, head: last })
+}
+
+impl LedgerView {
+    /// Where the ledger is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What the entries amount to.
+    pub fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// All entries, oldest first.
+    pub fn entries(&self) -> &[StoredEntry] {
+        &self.entries
+    }
+
+    /// The last entry.
+    pub fn head(&self) -> Head {
+        self.head
+    }
+}
+
+/// What a ledger that was verified holds.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Verified {
+    /// Entries.
+    pub entries: u64,
+    /// The last of them.
+    pub head: Head,
+    /// Runs.
+    pub runs: usize,
+    /// Releases of all runs.
+    pub releases: usize,
+    /// Rounds that were charged and in which nothing left.
+    pub forfeited: usize,
+    /// What all of it costs, as epsilon at the cap's delta.
+    pub epsilon_spent: f64,
+}
+
+/// Checks everything that can be checked without a key: the database itself, every link of the chain, the sense of every entry, one
+/// payload a round, the lengths of payloads, and the head file.
+pub fn verify(path: &Path) -> Result<Verified, LedgerError> {
+    let view = view(path, true)?;
+    let state = view.state();
+    Ok(Verified {
+        entries: view.head.seq,
+        head: view.head,
+        runs: state.runs().count(),
+        releases: state.runs().map(|run| run.n_released()).sum(),
+        forfeited: state.runs().map(|run| run.forfeited().len()).sum(),
+        epsilon_spent: state.epsilon_spent().value(),
+    })
+}

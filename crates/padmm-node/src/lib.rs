@@ -1,0 +1,27 @@
+//! One site of a network, on a machine of its own: who it is, what it agreed to, what it has spent, and how it talks to
+//! its neighbours. The mathematics and the gate are those of the other crates; what runs here is the same agent that the
+//! simulator runs.
+//!
+//! | question | module |
+//! |---|---|
+//! | who a site is, and how others know | [`identity`] |
+//! | what the sites agreed to | [`contract`] |
+//! | what a site has spent and released | [`ledger`] |
+//! | a site at work | [`site`] |
+//! | one site's side of a run, without sockets and clocks | [`session`] |
+//! | what it writes down | [`journal`] |
+//! | what travels between two sites | [`frame`] |
+//! | how it gets there | [`transport`], from the [`shelf`] of one site to the [`mailbox`] of another |
+//! | where a process may be killed in tests | [`fault`] |
+
+pub mod contract;
+pub mod fault;
+pub mod frame;
+pub mod identity;
+pub mod journal;
+pub mod ledger;
+pub mod mailbox;
+pub mod session;
+pub mod shelf;
+pub mod site;
+pub mod transport;

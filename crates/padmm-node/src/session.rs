@@ -1,0 +1,459 @@
+//! One site's side of a run as a machine: frames and the time go in, frames go out, the ledger is kept. It has no socket, no
+//! thread and no clock of its own, so the same code runs between machines and, with time and faults made up, in tests.
+//!
+//! The rounds are the agent's. What is added here is everything that a network needs: a start only with everybody's word, messages
+//! believed by signature alone, asking again for what is missing, going on after a crash, and the loss of a neighbour.
+
+mod hear;
+mod loss;
+mod peer;
+mod replay;
+mod wait;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use padmm_core::agent::{Agent, AgentError, Outcome};
+use padmm_core::message::{Content, Outgoing, Stage};
+use padmm_privacy::{Payload, PrivacyError};
+
+use crate::fault::{self, Point};
+use crate::frame::{self, Accepted, Frame, Origin, PlanDigest, Speech};
+use crate::identity::PublicKey;
+use crate::journal::{Journal, Level, Sent};
+use crate::ledger::{LedgerError, RunStart, SiteLedger};
+use crate::mailbox::Event;
+use crate::shelf::{Bytes, Shelf};
+use crate::transport::Transport;
+
+pub use peer::Neighbour;
+use peer::Peer;
+
+/// What to do about a neighbour that gives no sign of life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Silence {
+    /// Wait for it, and say so.
+    Wait,
+    /// Go on without it after so long.
+    LeaveAfter(Duration),
+}
+
+/// A neighbour was lost, by somebody's word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Departure {
+    /// Who went on without it.
+    pub reporter: usize,
+    /// Who was lost.
+    pub lost: usize,
+    /// Part of the run.
+    pub stage: Stage,
+    /// The first turn without it.
+    pub turn: u32,
+}
+
+/// Why a session stops.
+#[derive(Debug, thiserror::Error)]
+pub enum SessionError {
+    /// The agent or the gate.
+    #[error(transparent)]
+    Agent(#[from] AgentError),
+    /// The ledger.
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
+    /// Two sites hold different plans.
+    #[error("{site} holds another plan: {}. Nothing was spent; agree on one plan, accept it everywhere, and start again", differences.join("; "))]
+    OtherPlan {
+        /// Who.
+        site: String,
+        /// In what the plans differ, field by field.
+        differences: Vec<String>,
+    },
+    /// The ledger is older than what a neighbour has seen of it.
+    #[error(
+        "{site} shows release number {entry} of this ledger, signed with this site's own key, and the ledger here does not have it: it was put back from a backup, or changed. Nothing more may leave. Bring back the newest ledger file; if it is lost, this data set's budget must count as spent"
+    )]
+    OldLedger {
+        /// Who shows it.
+        site: String,
+        /// The entry's number.
+        entry: u64,
+    },
+    /// Everybody is gone.
+    #[error(
+        "no neighbour is left in {place}: {who}. What was released so far stays charged; the model so far is kept"
+    )]
+    Alone {
+        /// Stage and turn.
+        place: String,
+        /// Who was lost.
+        who: String,
+    },
+    /// A round failed in an earlier process, after its charge.
+    #[error(
+        "round {round} of this run failed earlier and stays charged; the run cannot go on from there. Make a new plan with a larger penalty or a looser tolerance"
+    )]
+    Forfeited {
+        /// The round.
+        round: u32,
+    },
+    /// The stored messages do not fit the run.
+    #[error(
+        "what the ledger holds of this run does not fit it ({reason}): verify the ledger with `padmm ledger verify`"
+    )]
+    Stored {
+        /// Why.
+        reason: String,
+    },
+}
+
+impl From<PrivacyError> for SessionError {
+    fn from(error: PrivacyError) -> Self {
+        SessionError::Agent(error.into())
+    }
+}
+
+/// Checks a site's word on the contract: place, identity key, signature.
+pub type CheckAccepted = Box<dyn Fn(&Accepted) -> bool + Send>;
+/// Names the fields in which another plan's text differs from ours.
+pub type ComparePlans = Box<dyn Fn(&str) -> Vec<String> + Send>;
+
+/// Whether another ledger of this site has the release of entry `.0` with the bytes `.1`.
+pub type HasElsewhere = Box<dyn Fn(u64, &[u8]) -> bool + Send>;
+
+/// Everything that a session starts from.
+pub struct SessionSetup {
+    /// Names of all sites, in the contract's order.
+    pub names: Vec<String>,
+    /// The run as it is entered in the ledger.
+    pub start: RunStart,
+    /// The public half of this site's identity key.
+    pub key: PublicKey,
+    /// The neighbours.
+    pub neighbours: Vec<Neighbour>,
+    /// What is done about silence.
+    pub silence: Silence,
+    /// The words of sites that are known already, this site's own among them.
+    pub accepted: Vec<Accepted>,
+    /// Checks further ones.
+    pub check_accepted: CheckAccepted,
+    /// Compares plans.
+    pub compare_plans: ComparePlans,
+    /// Looks into the site's other ledgers.
+    pub has_elsewhere: HasElsewhere,
+    /// Exact ε after each round, for the log.
+    pub epsilons: Vec<f64>,
+    /// Before its first round; its gate is on the ledger.
+    pub agent: Agent,
+    /// The ledger.
+    pub ledger: Arc<Mutex<SiteLedger>>,
+    /// What is handed out.
+    pub shelf: Arc<Shelf>,
+    /// Where things are written down.
+    pub journal: Arc<dyn Journal>,
+}
+
+/// How often a missing message is asked for, at first and at most.
+const FIRST_WANT: Duration = Duration::from_millis(100);
+const LAST_WANT: Duration = Duration::from_secs(2);
+/// How often the log says who is waited for.
+const WAITING_NOTE: Duration = Duration::from_secs(15);
+
+/// One site's side of a run.
+pub struct Session {
+    names: Vec<String>,
+    run: String,
+    start: RunStart,
+    origin: Origin,
+    key: PublicKey,
+    silence: Silence,
+    peers: Vec<Peer>,
+    accepted: BTreeMap<u16, Accepted>,
+    check_accepted: CheckAccepted,
+    compare_plans: ComparePlans,
+    has_elsewhere: HasElsewhere,
+    agent: Agent,
+    ledger: Arc<Mutex<SiteLedger>>,
+    shelf: Arc<Shelf>,
+    journal: Arc<dyn Journal>,
+    epsilons: Vec<f64>,
+    departures: BTreeMap<Departure, Bytes>,
+    /// Whether the run has been entered in the ledger with everybody's word.
+    started: bool,
+    done: bool,
+    refused: BTreeMap<(usize, &'static str), u64>,
+    next_note: Duration,
+    waiting_since: Duration,
+}
+
+impl Session {
+    /// Goes through everything that the ledger holds of this run, and is then where the last process was.
+    pub fn new(setup: SessionSetup, now: Duration) -> Result<Self, SessionError> {
+        let SessionSetup { names, start, key, neighbours, silence, accepted, shelf, .. } = setup;
+        let run = start.run.clone();
+        let started = {
+            let ledger = setup.ledger.lock().expect("the ledger's holders do not panic");
+            let state = ledger.state().run(&run);
+            if let Some(&round) = state.and_then(|s| s.forfeited().first().copied()).as_ref() {
+                return Err(SessionError::Forfeited { round });
+            }
+            state.is_some()
+        };
+        let mut session = Session {
+            names,
+            run,
+            start,
+            origin: shelf.origin(),
+            key,
+            silence,
+            peers: neighbours.into_iter().map(|n| Peer::new(n, now)).collect(),
+            accepted: accepted.into_iter().map(|a| (a.site, a)).collect(),
+            check_accepted: setup.check_accepted,
+            compare_plans: setup.compare_plans,
+            has_elsewhere: setup.has_elsewhere,
+            agent: setup.agent,
+            ledger: setup.ledger,
+            shelf,
+            journal: setup.journal,
+            epsilons: setup.epsilons,
+            departures: BTreeMap::new(),
+            started,
+            done: false,
+            refused: BTreeMap::new(),
+            next_note: now + WAITING_NOTE / 3,
+            waiting_since: now,
+        };
+        session.replay()?;
+        session.mark_place();
+        Ok(session)
+    }
+
+    fn ledger(&self) -> MutexGuard<'_, SiteLedger> {
+        self.ledger.lock().expect("the ledger's holders do not panic")
+    }
+
+    fn log(&self, level: Level, event: &'static str, message: &str) {
+        self.journal.log(level, event, message);
+    }
+
+    fn me(&self) -> usize {
+        usize::from(self.origin.sender)
+    }
+
+    fn peer(&mut self, site: usize) -> Option<&mut Peer> {
+        self.peers.iter_mut().find(|p| p.site() == site)
+    }
+
+    fn living(&self) -> impl Iterator<Item = &Peer> {
+        self.peers.iter().filter(|p| !p.is_lost)
+    }
+
+    /// Works off what has arrived, and does what can be done at this time.
+    pub fn step(&mut self, now: Duration, transport: &dyn Transport) -> Result<(), SessionError> {
+        // Between two turns at most so much is taken in: a flood must not keep the site from its rounds.
+        for _ in 0..256 {
+            let Some(event) = transport.mailbox().take() else { break };
+            self.handle(now, event, transport)?;
+        }
+        self.go_on(now, transport)?;
+        self.tick(now, transport)
+    }
+
+    /// Takes in one event.
+    pub fn handle(
+        &mut self,
+        now: Duration,
+        event: Event,
+        transport: &dyn Transport,
+    ) -> Result<(), SessionError> {
+        match event {
+            Event::Frame { from, bytes } => self.handle_frame(now, from, bytes, transport),
+            Event::Connected { site } => {
+                self.greet(site, transport);
+                Ok(())
+            }
+            Event::Disconnected { site, done } => {
+                if let Some(peer) = self.peer(site) {
+                    peer.is_done |= done;
+                }
+                Ok(())
+            }
+            Event::Noted { what } => {
+                self.log(Level::Warning, "refused", &what);
+                Ok(())
+            }
+        }
+    }
+
+    /// Speaks while there is something to say and it may be said.
+    fn go_on(&mut self, now: Duration, transport: &dyn Transport) -> Result<(), SessionError> {
+        loop {
+            self.apply_losses(transport)?;
+            match self.agent.place() {
+                Some((stage, turn, true)) => {
+                    if self.living().all(|p| p.is_leaving) {
+                        // Nobody would hear it: nothing is charged for that.
+                        return Err(self.alone(stage, turn));
+                    }
+                    if !self.may_speak(stage)? {
+                        return Ok(());
+                    }
+                    let message = match self.agent.poll_message() {
+                        Ok(message) => message,
+                        Err(error) => {
+                            // A round that failed after its charge has been paid for.
+                            let round = self.agent.round_at(turn);
+                            self.ledger().forfeit_reserved(
+                                &self.run,
+                                round,
+                                "the round failed; see the site's log",
+                            )?;
+                            return Err(error.into());
+                        }
+                    };
+                    if let Some(message) = message {
+                        self.speak(message, transport)?;
+                    }
+                    // Where all neighbours were faster, the turn is over as soon as this site has spoken.
+                    self.conclude()?;
+                    self.waiting_since = now;
+                    self.next_note = now + WAITING_NOTE / 3;
+                    self.peers.iter_mut().for_each(|p| p.wants_again(now + FIRST_WANT, FIRST_WANT));
+                    self.mark_place();
+                }
+                Some(_) => return Ok(()),
+                None => {
+                    if !self.done {
+                        self.done = true;
+                        self.mark_place();
+                        // Said at once: neighbours that hear of it only from the next sign of life may stay for a site that has left.
+                        let status = self.shelf.status();
+                        self.living().for_each(|p| transport.send(p.site(), Arc::clone(&status)));
+                    }
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    /// A new release needs everybody that is left: greeted, with the same plan, and content with our ledger. The first one needs
+    /// every site's word besides.
+    fn may_speak(&mut self, stage: Stage) -> Result<bool, SessionError> {
+        if stage == Stage::Average {
+            return Ok(true);
+        }
+        let heard = self.living().filter(|p| !p.is_leaving).all(|p| p.has_greeted && !p.owes_proof);
+        if !self.started && self.accepted.len() == self.names.len() && heard {
+            let start = &self.start;
+            self.ledger.lock().expect("the ledger's holders do not panic").start_run(start)?;
+            self.started = true;
+            self.log(Level::Info, "start", "every site has accepted this plan; the run starts");
+        }
+        Ok(self.started && heard)
+    }
+
+    fn speak(&mut self, message: Outgoing, transport: &dyn Transport) -> Result<(), SessionError> {
+        let (stage, bytes) = self.bytes_of(&message)?;
+        let turn = message.turn;
+        self.shelf.put(stage, turn, Arc::clone(&bytes));
+        fault::at(Point::SendBefore);
+        for (k, site) in self.living().map(Peer::site).filter(|&s| message.is_for(s)).enumerate() {
+            if k == 1 {
+                fault::at(Point::SendBetween);
+            }
+            self.journal.sent(&Sent { to: site, stage, turn, bytes: &bytes, again: false });
+            transport.send(site, Arc::clone(&bytes));
+        }
+        fault::at(Point::SendAfter);
+        if stage == Stage::Model {
+            let spent = self
+                .epsilons
+                .get(turn as usize - 1)
+                .map_or(String::new(), |e| format!(", epsilon so far {e:.4}"));
+            let line = format!(
+                "round {turn} of {}: {} bytes to each neighbour{spent}",
+                self.start.rounds,
+                bytes.len()
+            );
+            self.log(Level::Info, "round", &line);
+        }
+        Ok(())
+    }
+
+    /// The bytes of a message: a release's are in the ledger, what is free is signed here.
+    fn bytes_of(&self, message: &Outgoing) -> Result<(Stage, Bytes), SessionError> {
+        let free = |stage, values: &[f64]| {
+            let payload = Payload::Plain(values.to_vec());
+            let (origin, turn) = (self.origin, message.turn);
+            let speech = Speech { origin, stage, turn, entry: 0, head: [0; 32], payload };
+            (stage, self.shelf.sign(&Frame::Speech(speech)))
+        };
+        match &message.content {
+            Content::Model(release) => {
+                let missing =
+                    || SessionError::Stored { reason: format!("round {} is missing", release.round()) };
+                let bytes = self.ledger().release_bytes(&self.run, release.round())?.ok_or_else(missing)?;
+                Ok((Stage::Model, bytes.into()))
+            }
+            Content::Derived(values) => Ok(free(Stage::Model, values.as_slice())),
+            Content::Average(values) => Ok(free(Stage::Average, values.as_slice())),
+        }
+    }
+
+    fn mark_place(&self) {
+        let (stage, turn) = self.agent.place().map_or((Stage::Average, u32::MAX), |(s, t, _)| (s, t));
+        self.shelf.set_place(stage, turn, self.done);
+    }
+
+    /// The models, once the run is over.
+    pub fn outcome(&self) -> Option<Outcome> {
+        self.agent.outcome()
+    }
+
+    /// Enters the end of the run in the ledger, once its model is kept.
+    pub fn finish(&mut self) -> Result<(), SessionError> {
+        Ok(self.ledger().finish_run(&self.run)?)
+    }
+
+    /// The agent, for what is public about it and for the site's own eyes.
+    pub fn agent(&self) -> &Agent {
+        &self.agent
+    }
+
+    /// Whether every neighbour that is left has its model too.
+    pub fn everybody_is_done(&self) -> bool {
+        self.done && self.living().all(|p| p.is_done)
+    }
+
+    /// Who went on without whom, by all that is known here.
+    pub fn departures(&self) -> BTreeSet<Departure> {
+        self.departures.keys().copied().collect()
+    }
+
+    /// Whether every site's word is known and the run has begun.
+    pub fn is_started(&self) -> bool {
+        self.started
+    }
+}
+
+/// A stage as the ledger has it.
+pub(crate) fn stage_number(stage: Stage) -> u32 {
+    u32::from(stage == Stage::Average)
+}
+
+/// A turn in words.
+pub fn place_name(stage: Stage, turn: u32) -> String {
+    match stage {
+        Stage::Model => format!("round {turn}"),
+        Stage::Average => format!("averaging turn {turn}"),
+    }
+}
+
+/// How new a stored release is: whether it is of this run, and its entry. Entries count within one ledger only, and a site may have
+/// several, so what it said in this run comes before all else.
+pub fn age_of(bytes: &[u8], plan: &PlanDigest) -> Option<(bool, u64)> {
+    match frame::Frame::decode(bytes) {
+        Ok(Frame::Speech(speech)) if speech.entry > 0 => Some((speech.origin.plan == *plan, speech.entry)),
+        _ => None,
+    }
+}

@@ -1,0 +1,538 @@
+//! A site at work: its home, the contract, the records, the ledger and the network become a session, and the session runs until
+//! there is a model.
+
+mod ledger_of_data;
+mod outputs;
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant, SystemTime};
+
+use padmm_core::agent::{Agent, AgentSetup};
+use padmm_core::algorithm::AlgorithmKind;
+use padmm_core::data::Dataset;
+use padmm_core::schema::Purpose;
+use padmm_privacy::{
+    Delta, Epsilon, Gate, NoiseSource, Payload, PrivacyError, RequiredCertificate, SecureNoise,
+};
+
+use crate::contract::{self, Acceptance, Contract, ContractError, difference};
+use crate::frame::{Accepted, Frame, Origin, Speech, largest_frame};
+use crate::identity::{Expiry, Home, IdentityError, PublicKey, SiteName, to_hex};
+use crate::journal::{Journal, Level, Sent};
+use crate::ledger::{GateLedger, LedgerError, PlannedRelease, RunStart, SealRequest, SiteLedger};
+use crate::mailbox::Mailbox;
+use crate::session::{Neighbour, Session, SessionError, SessionSetup, Silence, age_of};
+use crate::shelf::Shelf;
+use crate::transport::Transport;
+use crate::transport::quic::{Peer, QuicSetup, QuicTransport, TransportError};
+use padmm_core::message::Stage;
+
+pub use ledger_of_data::{DataChoice, fingerprint};
+pub use outputs::{Outputs, RunResult};
+
+/// Why a site does not run, or stops.
+#[derive(Debug, thiserror::Error)]
+pub enum SiteError {
+    /// Who the site is.
+    #[error(transparent)]
+    Identity(#[from] IdentityError),
+    /// What it agreed to.
+    #[error(transparent)]
+    Contract(#[from] ContractError),
+    /// Its records.
+    #[error(transparent)]
+    Data(#[from] padmm_data::DataError),
+    /// Its ledger.
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
+    /// The network.
+    #[error(transparent)]
+    Transport(#[from] TransportError),
+    /// The run.
+    #[error(transparent)]
+    Session(#[from] SessionError),
+    /// The privacy core.
+    #[error(transparent)]
+    Privacy(#[from] PrivacyError),
+    /// The plan was not accepted here.
+    #[error("{site} has not accepted this plan: read it with `padmm plan check {plan}` and accept it with `padmm plan accept {plan}`", plan = plan.display())]
+    NotAccepted {
+        /// This site.
+        site: String,
+        /// The plan's file.
+        plan: PathBuf,
+    },
+    /// Other records than the plan says.
+    #[error("{file} has {found} usable records and the plan says {planned} for {site}: the noise follows from this number, so it must be the same. Make a new plan, or bring back the file that was planned with", file = file.display())]
+    Records {
+        /// The file.
+        file: PathBuf,
+        /// This site.
+        site: String,
+        /// Records here.
+        found: usize,
+        /// Records in the plan.
+        planned: usize,
+    },
+    /// Records of the other kind.
+    #[error("the plan's loss, {loss}, does not fit the label of its schema")]
+    Label {
+        /// The loss.
+        loss: String,
+    },
+    /// An algorithm with a server or a token, which is for simulation so far.
+    #[error(
+        "the plan's algorithm is {algorithm}, which sites cannot run between them: use p-admm or linearized"
+    )]
+    Algorithm {
+        /// Its name.
+        algorithm: &'static str,
+    },
+    /// A plan without noise.
+    #[error("the plan has no noise: a site releases nothing that is not protected")]
+    NoNoise,
+    /// Which ledger these records belong to is not clear.
+    #[error("{0}")]
+    WhichLedger(String),
+    /// The cap in the configuration is not the ledger's.
+    #[error("site.toml allows epsilon = {config} at delta = {config_delta}, and the ledger {ledger} has epsilon = {recorded} at delta = {recorded_delta}: the ledger decides. Change it on purpose with `padmm ledger cap {ledger} --epsilon {config} --delta {config_delta}`, or correct site.toml", ledger = ledger.display())]
+    Cap {
+        /// In site.toml.
+        config: f64,
+        /// Its δ.
+        config_delta: f64,
+        /// In the ledger.
+        recorded: f64,
+        /// Its δ.
+        recorded_delta: f64,
+        /// The ledger.
+        ledger: PathBuf,
+    },
+    /// A result cannot be written.
+    #[error("{path} cannot be written ({reason}); nothing is lost, start again when it can be", path = path.display())]
+    Output {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+}
+
+/// Makes the noise of a site: its place in the contract, and how many integers it has drawn in earlier processes.
+type NoiseMaker = Box<dyn Fn(usize, u64) -> Box<dyn NoiseSource>>;
+
+/// What a site takes from outside beside its files: where its noise comes from.
+pub struct World {
+    noise: NoiseMaker,
+}
+
+impl World {
+    /// The world of real sites: noise from the operating system, exact, not repeatable.
+    pub fn real() -> Self {
+        World { noise: Box::new(|_, _| Box::new(SecureNoise)) }
+    }
+
+    /// A made-up world for a test program. Nothing that comes out of it is private.
+    pub fn for_tests(noise: impl Fn(usize, u64) -> Box<dyn NoiseSource> + 'static) -> Self {
+        World { noise: Box::new(noise) }
+    }
+}
+
+/// What a person may say when a site is started.
+#[derive(Clone, Debug, Default)]
+pub struct RunOptions {
+    /// What is known of the records.
+    pub data: DataChoice,
+    /// Whether to stay for neighbours that still need something.
+    pub leave_when_done: bool,
+    /// Keep the ledger in memory: for measurements, never for records.
+    pub ledger_in_memory: bool,
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// There is a model.
+    Finished,
+    /// The site was asked to stop; started again, it goes on.
+    Stopped,
+}
+
+/// The first of a site's steps: everything that can be checked without records and without a network.
+pub struct Prepared {
+    home: Home,
+    contract: Arc<Contract>,
+    me: usize,
+    folder: PathBuf,
+    accepted: Vec<Accepted>,
+    cards: Vec<(usize, crate::identity::Card)>,
+    warnings: Vec<String>,
+}
+
+impl Prepared {
+    /// Reads the home and the accepted plan `run`.
+    pub fn read(home: &Path, run: &SiteName, now: SystemTime) -> Result<Self, SiteError> {
+        let home = Home::open(home)?;
+        let folder = home.run_dir(run);
+        let plan = folder.join("plan.toml");
+        let contract = Arc::new(Contract::read(&plan)?);
+        // A release's envelope has the round for its turn, so a round must be one turn in which everybody speaks.
+        let algorithm = contract.plan().settings().algorithm;
+        if !matches!(algorithm, AlgorithmKind::PAdmm | AlgorithmKind::Linearized) {
+            return Err(SiteError::Algorithm { algorithm: algorithm.name() });
+        }
+        let me = contract.site_index(home.name())?;
+        let mut warnings = vec![];
+        let mut note = |card: &crate::identity::Card, expiry: Expiry| {
+            if let Expiry::Soon { days } = expiry {
+                let name = card.name();
+                warnings.push(format!("the certificate of {name} expires in {days} days: renew it and send the new card to the others"));
+            }
+        };
+        note(home.card(), contract.check_card(home.card(), now)?);
+        let mut cards = vec![];
+        for &j in contract.neighbours(me) {
+            let card = home.cards().load(&contract.sites()[j].name)?;
+            note(&card, contract.check_card(&card, now)?);
+            cards.push((j, card));
+        }
+        let accepted = read_acceptances(&folder, &contract, &home, &cards)?;
+        if !accepted.iter().any(|a| usize::from(a.site) == me) {
+            return Err(SiteError::NotAccepted { site: home.name().to_string(), plan });
+        }
+        Ok(Prepared { home, contract, me, folder, accepted, cards, warnings })
+    }
+
+    /// The run's folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// This site's name.
+    pub fn name(&self) -> &SiteName {
+        self.home.name()
+    }
+
+    /// How the log is written.
+    pub fn log_format(&self) -> crate::identity::LogFormat {
+        self.home.config().log()
+    }
+
+    /// What the site agreed to.
+    pub fn contract(&self) -> &Contract {
+        &self.contract
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.contract.sites().iter().map(|s| s.name.to_string()).collect()
+    }
+
+    /// The site's records, which must be as many as the plan says.
+    pub fn records(&self) -> Result<Dataset, SiteError> {
+        let file = self.home.config().data()?;
+        let schema = self.contract.schema();
+        let encoded = padmm_data::encode_file(file, schema, Purpose::Train)?;
+        encoded
+            .check_trainable()
+            .map_err(|problem| padmm_data::DataError::Records { path: file.to_owned(), problem })?;
+        let loss = self.contract.plan().settings().loss;
+        if loss.is_classification() != encoded.label_is_binary() {
+            return Err(SiteError::Label { loss: loss.to_string() });
+        }
+        let site = &self.contract.sites()[self.me];
+        let (found, planned) = (encoded.records.n_records(), site.records);
+        if found != planned {
+            let (file, site) = (file.to_owned(), site.name.to_string());
+            return Err(SiteError::Records { file, site, found, planned });
+        }
+        Ok(encoded.records)
+    }
+
+    /// The run as the ledger knows it.
+    fn run_start(&self, noise: &str) -> Result<RunStart, SiteError> {
+        let schedule = self.contract.terms().agents[self.me].noise.as_ref().ok_or(SiteError::NoNoise)?;
+        let gaussian = schedule.as_gaussian().ok_or(SiteError::NoNoise)?;
+        let planned = |round| PlannedRelease {
+            round,
+            event: gaussian.event(round),
+            n_features: gaussian.n_features(),
+            exponent: gaussian.grid_exponent(round),
+        };
+        let report = schedule.report();
+        Ok(RunStart {
+            run: self.contract.hash().to_string(),
+            plan_name: self.contract.name().to_string(),
+            site: self.home.name().to_string(),
+            rounds: gaussian.rounds(),
+            planned: (1..=gaussian.rounds()).map(planned).collect(),
+            epsilon_exact: Epsilon::new(report.epsilon_exact)?,
+            delta: Delta::new(report.delta)?,
+            noise: noise.to_owned(),
+        })
+    }
+
+    /// Runs until there is a model, the site is asked to stop, or something is wrong.
+    pub fn run(self, world: &World, options: &RunOptions, journal: Arc<Outputs>) -> Result<Ended, SiteError> {
+        for warning in &self.warnings {
+            journal.log(Level::Warning, "expiry", warning);
+        }
+        let records = Arc::new(self.records()?);
+        let ledger = if options.ledger_in_memory {
+            ledger_of_data::in_memory(&self.home)?
+        } else {
+            ledger_of_data::open(&self.home, &options.data)?
+        };
+        let setup = self.session(world, records, ledger, Arc::clone(&journal) as Arc<dyn Journal>)?;
+        journal.begin(&self.names(), &setup.start);
+        let mailbox = Arc::new(Mailbox::new(self.contract.sites().len()));
+        let transport = QuicTransport::start(self.quic_setup(&setup.shelf, &mailbox, &journal))?;
+        let clock = Instant::now();
+        let session = Session::new(setup, clock.elapsed())?;
+        let done = drive(session, &transport, &clock, &self, &journal, options)?;
+        transport.close(done == Ended::Finished);
+        Ok(done)
+    }
+
+    /// This site's side of the run, before the first step: what [`Prepared::run`] puts on the network, and a test on a made-up one.
+    pub fn session(
+        &self,
+        world: &World,
+        records: Arc<Dataset>,
+        ledger: SiteLedger,
+        journal: Arc<dyn Journal>,
+    ) -> Result<SessionSetup, SiteError> {
+        let n_features = self.contract.space().n_features();
+        let drawn = ledger.state().run(&self.contract.hash().to_string()).map_or(0, |run| run.n_released());
+        let noise = (world.noise)(self.me, (drawn * n_features) as u64);
+        let start = self.run_start(noise.description())?;
+        let ledger = Arc::new(Mutex::new(ledger));
+        lock(&ledger).check_run(&start)?;
+        let origin = Origin { plan: self.contract.hash().0, sender: self.me as u16 };
+        let shelf = Arc::new(Shelf::new(origin, self.home.identity().clone(), self.contract.to_toml()));
+        let agent = self.agent(records, noise, &ledger, &start, &shelf)?;
+        self.session_setup(agent, start, ledger, shelf, journal)
+    }
+
+    fn agent(
+        &self,
+        records: Arc<Dataset>,
+        noise: Box<dyn NoiseSource>,
+        ledger: &Arc<Mutex<SiteLedger>>,
+        start: &RunStart,
+        shelf: &Arc<Shelf>,
+    ) -> Result<Agent, SiteError> {
+        let (contract, terms) = (&self.contract, self.contract.terms());
+        let (setup, problem) =
+            AgentSetup::of(contract.plan(), contract.graph(), terms, self.me, contract.space(), records);
+        let required = RequiredCertificate { modulus: setup.terms.modulus, tolerance: setup.terms.tolerance };
+        let schedule = setup.terms.noise.as_ref().ok_or(SiteError::NoNoise)?;
+        let mechanism = schedule.mechanism(required)?;
+        let seal = {
+            let shelf = Arc::clone(shelf);
+            move |r: &SealRequest<'_>| {
+                let speech = Speech {
+                    origin: shelf.origin(),
+                    stage: Stage::Model,
+                    turn: r.round,
+                    entry: r.seq,
+                    head: r.previous_head.0,
+                    payload: r.payload.clone(),
+                };
+                shelf.sign(&Frame::Speech(speech)).to_vec()
+            }
+        };
+        let gate_ledger = GateLedger::new(Arc::clone(ledger), start, Box::new(seal), Box::new(open_release))?;
+        let gate = Gate::new(start.run.clone(), start.site.clone(), mechanism, noise, Box::new(gate_ledger));
+        Ok(Agent::new(setup, problem, gate))
+    }
+
+    fn session_setup(
+        &self,
+        agent: Agent,
+        start: RunStart,
+        ledger: Arc<Mutex<SiteLedger>>,
+        shelf: Arc<Shelf>,
+        journal: Arc<dyn Journal>,
+    ) -> Result<SessionSetup, SiteError> {
+        let terms = self.contract.terms();
+        let mut neighbours = vec![];
+        for (site, card) in &self.cards {
+            let key = *card.identity();
+            let plan = self.contract.hash().0;
+            let mut newest: Option<((bool, u64), Vec<u8>)> = None;
+            lock(&ledger).for_each_from(card.name().as_str(), |bytes| {
+                if let Some(age) = age_of(bytes, &plan).filter(|a| newest.as_ref().is_none_or(|n| n.0 < *a))
+                    && crate::frame::is_signed_by(bytes, &key)
+                {
+                    newest = Some((age, bytes.to_vec()));
+                }
+            })?;
+            let noise = terms.agents[*site].noise.as_ref().and_then(|s| s.as_gaussian()).cloned();
+            neighbours.push(Neighbour { site: *site, key, noise, latest: newest.map(|n| n.1.into()) });
+        }
+        let silence = match self.contract.silence() {
+            contract::Silence::Wait => Silence::Wait,
+            contract::Silence::Leave { after_seconds } => {
+                Silence::LeaveAfter(Duration::from_secs(after_seconds.into()))
+            }
+        };
+        let check = {
+            let contract = Arc::clone(&self.contract);
+            move |word: &Accepted| is_acceptance(&contract, word)
+        };
+        let (folder, own) = (self.home.ledgers(), lock(&ledger).path().to_owned());
+        let elsewhere =
+            move |entry: u64, bytes: &[u8]| ledger_of_data::has_release(&folder, &own, entry, bytes);
+        let compare = {
+            let contract = Arc::clone(&self.contract);
+            move |text: &str| compare_plans(&contract, text)
+        };
+        Ok(SessionSetup {
+            names: self.names(),
+            start,
+            key: self.home.identity().public(),
+            neighbours,
+            silence,
+            accepted: self.accepted.clone(),
+            check_accepted: Box::new(check),
+            compare_plans: Box::new(compare),
+            has_elsewhere: Box::new(elsewhere),
+            epsilons: terms.agents[self.me]
+                .noise
+                .as_ref()
+                .map_or(vec![], |n| n.epsilon_curve().iter().map(|e| e.exact).collect()),
+            agent,
+            ledger,
+            shelf,
+            journal,
+        })
+    }
+
+    fn quic_setup(&self, shelf: &Arc<Shelf>, mailbox: &Arc<Mailbox>, journal: &Arc<Outputs>) -> QuicSetup {
+        let peer = |(site, card): &(usize, crate::identity::Card)| Peer {
+            site: *site,
+            name: card.name().to_string(),
+            key: *card.transport(),
+            addresses: card.addresses().to_vec(),
+            relay: card.relay().map(str::to_owned),
+        };
+        let journal = Arc::clone(journal);
+        let n_features = self.contract.space().n_features();
+        QuicSetup {
+            me: self.me,
+            secret: self.home.transport().to_bytes(),
+            listen: self.home.config().listen(),
+            relay: self.home.card().relay().map(str::to_owned),
+            peers: self.cards.iter().map(peer).collect(),
+            largest_frame: largest_frame(
+                n_features,
+                self.contract.sites().len(),
+                self.contract.to_toml().len(),
+            ),
+            shelf: Arc::clone(shelf),
+            mailbox: Arc::clone(mailbox),
+            on_answer: Arc::new(move |to, stage, turn, bytes| {
+                journal.sent(&Sent { to, stage, turn, bytes, again: true });
+            }),
+        }
+    }
+}
+
+/// Runs the session until its end; the model is written as soon as it is there.
+fn drive(
+    mut session: Session,
+    transport: &QuicTransport,
+    clock: &Instant,
+    site: &Prepared,
+    journal: &Outputs,
+    options: &RunOptions,
+) -> Result<Ended, SiteError> {
+    let mut written = false;
+    loop {
+        let now = clock.elapsed();
+        match session.step(now, transport) {
+            Err(error @ SessionError::Alone { .. }) => {
+                journal.write_partial(site, &session)?;
+                return Err(error.into());
+            }
+            result => result?,
+        }
+        if transport.mailbox().is_stopped() {
+            return Ok(if written { Ended::Finished } else { Ended::Stopped });
+        }
+        if !written && let Some(outcome) = session.outcome() {
+            journal.write_model(site, &session, &outcome)?;
+            session.finish()?;
+            written = true;
+        }
+        if written && (options.leave_when_done || session.everybody_is_done()) {
+            return Ok(Ended::Finished);
+        }
+        let patience = session.next_deadline(now).saturating_sub(clock.elapsed());
+        if let Some(event) = transport.mailbox().wait(patience) {
+            session.handle(clock.elapsed(), event, transport)?;
+        }
+    }
+}
+
+fn lock(ledger: &Arc<Mutex<SiteLedger>>) -> std::sync::MutexGuard<'_, SiteLedger> {
+    ledger.lock().expect("the ledger's holders do not panic")
+}
+
+/// The integers of a release from the bytes that left.
+pub fn open_release(bytes: &[u8]) -> Result<Payload, String> {
+    match Frame::decode(bytes) {
+        Ok(Frame::Speech(speech)) => Ok(speech.payload),
+        Ok(_) => Err("it is no release".to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+fn is_acceptance(contract: &Contract, word: &Accepted) -> bool {
+    let (Some(site), Ok(key)) =
+        (contract.sites().get(usize::from(word.site)), PublicKey::from_bytes(&word.key))
+    else {
+        return false;
+    };
+    let (plan, site) = (contract.hash(), site.name.clone());
+    let acceptance = Acceptance { format: contract::CONTRACT_FORMAT, plan, site, signature: word.signature };
+    acceptance.verify(contract, &key).is_ok()
+}
+
+fn compare_plans(here: &Contract, text: &str) -> Vec<String> {
+    match Contract::from_toml(text, Path::new("the other plan")) {
+        Ok(there) => difference(here, &there).iter().map(ToString::to_string).collect(),
+        Err(error) => vec![format!("its plan is not understood here ({error})")],
+    }
+}
+
+/// The words that are in the run's folder: this site's own, and those that others sent as files.
+fn read_acceptances(
+    folder: &Path,
+    contract: &Contract,
+    home: &Home,
+    cards: &[(usize, crate::identity::Card)],
+) -> Result<Vec<Accepted>, SiteError> {
+    let mut found = vec![];
+    for (i, site) in contract.sites().iter().enumerate() {
+        let path = folder.join(format!("{}.accept", site.name));
+        if !path.is_file() {
+            continue;
+        }
+        let known = cards.iter().find(|c| c.0 == i).map(|c| *c.1.identity());
+        let own = (site.name == *home.name()).then(|| home.identity().public());
+        let stored = || home.cards().find(&site.name).ok().flatten().map(|c| *c.identity());
+        // Without a card of theirs, the word of a site that is no neighbour comes over the network, with its key.
+        let Some(key) = own.or(known).or_else(stored) else { continue };
+        let acceptance = Acceptance::read(&path)?;
+        acceptance.verify(contract, &key)?;
+        found.push(Accepted { site: i as u16, key: key.to_bytes(), signature: acceptance.signature });
+    }
+    Ok(found)
+}
+
+/// Hexadecimal digits of the first bytes of a hash, for people.
+pub fn short_hash(hash: &[u8; 32]) -> String {
+    to_hex(&hash[..6])
+}

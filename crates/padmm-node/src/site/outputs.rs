@@ -1,0 +1,246 @@
+//! What a site writes: its log, every payload that left, the model, and who took part.
+
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard};
+use std::time::SystemTime;
+
+use padmm_core::agent::Outcome;
+use padmm_core::message::Stage;
+use padmm_core::model::{Model, Provenance};
+use padmm_core::plan::Output;
+use serde::Serialize;
+use serde_json::json;
+use sha2::{Digest, Sha256};
+
+use super::{Prepared, SiteError};
+use crate::identity::{LogFormat, to_hex};
+use crate::journal::{Journal, Level, Sent};
+use crate::ledger::RunStart;
+use crate::session::{Session, place_name};
+
+#[derive(Default)]
+struct Inner {
+    names: Vec<String>,
+    rho: Vec<f64>,
+    egress: Option<File>,
+    payloads: u64,
+    bytes: u64,
+    last: Option<(Stage, u32, String)>,
+}
+
+/// The outputs of one run at one site.
+pub struct Outputs {
+    folder: PathBuf,
+    format: LogFormat,
+    site: String,
+    inner: Mutex<Inner>,
+}
+
+/// What a run came to, as `result.json` has it. Nothing in it is computed from records beside what was released.
+#[derive(Clone, Debug, Serialize)]
+pub struct RunResult {
+    /// The plan's hash.
+    pub plan: String,
+    /// This site.
+    pub site: String,
+    /// Whether the run went to its end.
+    pub finished: bool,
+    /// Rounds that this site released.
+    pub rounds: u32,
+    /// In which rounds each site took part, as far as is known here.
+    pub took_part: BTreeMap<String, String>,
+    /// Who went on without whom, and from when.
+    pub departures: Vec<String>,
+    /// Payloads that left, repeated ones included.
+    pub payloads: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Where the noise came from.
+    pub noise: String,
+}
+
+impl Outputs {
+    /// For the run in `folder`.
+    pub fn new(folder: &Path, site: &str, format: LogFormat) -> Self {
+        let inner = Mutex::new(Inner::default());
+        Outputs { folder: folder.to_owned(), format, site: site.to_owned(), inner }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().expect("nobody panics while writing down")
+    }
+
+    fn failed(&self, name: &str, reason: impl ToString) -> SiteError {
+        SiteError::Output { path: self.folder.join(name), reason: reason.to_string() }
+    }
+
+    /// Opens the list of what left; a run that goes on appends to it.
+    pub(super) fn begin(&self, names: &[String], start: &RunStart) {
+        let path = self.folder.join("egress.csv");
+        let is_new = !path.exists();
+        let file = OpenOptions::new().create(true).append(true).open(&path);
+        let mut inner = self.lock();
+        inner.names = names.to_vec();
+        inner.rho = start.planned.iter().map(|p| p.event.rho().map_or(f64::NAN, |r| r.value())).collect();
+        match file {
+            Ok(mut file) => {
+                if is_new {
+                    let _ = writeln!(file, "at,stage,turn,to,bytes,rho,sha256,again");
+                }
+                inner.egress = Some(file);
+            }
+            Err(error) => {
+                drop(inner);
+                let line = format!(
+                    "{} cannot be written ({error}); the ledger still has every release",
+                    path.display()
+                );
+                self.log(Level::Warning, "egress", &line);
+            }
+        }
+    }
+
+    /// Writes the model and the result; existing ones of this run are replaced, they are the same.
+    pub(super) fn write_model(
+        &self,
+        site: &Prepared,
+        session: &Session,
+        outcome: &Outcome,
+    ) -> Result<(), SiteError> {
+        crate::fault::at(crate::fault::Point::ModelBeforeWrite);
+        let contract = site.contract();
+        let settings = contract.plan().settings();
+        let (values, output) = match settings.output {
+            Output::Smoothed => (&outcome.smoothed, "smoothed"),
+            Output::Last => (&outcome.last, "last"),
+        };
+        let provenance = Provenance {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            algorithm: settings.algorithm.name().to_owned(),
+            output: output.to_owned(),
+        };
+        let privacy = json!({
+            "guarantee": session.agent().privacy_report(),
+            "plan": contract.hash().to_string(),
+            "site": self.site,
+            "noise": session.agent().noise_description(),
+            "sites": self.took_part(site, session),
+        });
+        let model = Model::new(
+            contract.schema().clone(),
+            settings.loss,
+            values.as_slice(),
+            Some(privacy),
+            provenance,
+        )
+        .map_err(|e| self.failed("model.json", e))?;
+        padmm_data::write_model(&self.folder.join("model.json"), &model, true)?;
+        self.write_result(site, session, true)?;
+        crate::fault::at(crate::fault::Point::ModelAfterWrite);
+        Ok(())
+    }
+
+    /// What there is when no neighbour is left.
+    pub(super) fn write_partial(&self, site: &Prepared, session: &Session) -> Result<(), SiteError> {
+        self.write_result(site, session, false)
+    }
+
+    fn write_result(&self, site: &Prepared, session: &Session, finished: bool) -> Result<(), SiteError> {
+        let (payloads, bytes) = {
+            let inner = self.lock();
+            (inner.payloads, inner.bytes)
+        };
+        let names = site.names();
+        let departures = session.departures().into_iter().map(|d| {
+            let place = place_name(d.stage, d.turn);
+            format!("{} went on without {} from {place}", names[d.reporter], names[d.lost])
+        });
+        let result = RunResult {
+            plan: site.contract().hash().to_string(),
+            site: self.site.clone(),
+            finished,
+            rounds: session.agent().rounds_done(),
+            took_part: self.took_part(site, session),
+            departures: departures.collect(),
+            payloads,
+            bytes,
+            noise: session.agent().noise_description().to_owned(),
+        };
+        let text = serde_json::to_string_pretty(&result).map_err(|e| self.failed("result.json", e))? + "\n";
+        padmm_data::write_atomically(&self.folder.join("result.json"), true, text.as_bytes())?;
+        Ok(())
+    }
+
+    /// A site took part until everybody who is known to have heard it had lost it.
+    fn took_part(&self, site: &Prepared, session: &Session) -> BTreeMap<String, String> {
+        let contract = site.contract();
+        let rounds = contract.plan().settings().rounds;
+        let departures = session.departures();
+        let until = |i: usize| -> String {
+            let lost: Vec<u32> = departures
+                .iter()
+                .filter(|d| d.lost == i && d.stage == Stage::Model)
+                .map(|d| d.turn - 1)
+                .collect();
+            match (lost.iter().min(), lost.len() == contract.neighbours(i).len()) {
+                (None, _) => format!("rounds 1 to {rounds}"),
+                (Some(_), true) => {
+                    format!("rounds 1 to {}", lost.iter().max().expect("it was lost by somebody"))
+                }
+                (Some(least), false) => {
+                    format!("rounds 1 to {least} with all neighbours, with some of them after that")
+                }
+            }
+        };
+        contract.sites().iter().enumerate().map(|(i, s)| (s.name.to_string(), until(i))).collect()
+    }
+}
+
+/// The time in UTC, to the second.
+fn timestamp() -> String {
+    let seconds = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |d| d.as_secs());
+    let time = time::OffsetDateTime::from_unix_timestamp(seconds as i64);
+    let format = time::format_description::well_known::Rfc3339;
+    time.ok().and_then(|t| t.format(&format).ok()).unwrap_or_default()
+}
+
+impl Journal for Outputs {
+    fn log(&self, level: Level, event: &'static str, message: &str) {
+        let (at, level) = (timestamp(), level.name());
+        let line = match self.format {
+            LogFormat::Human => format!("{at} {level:<7} {}: {message}", self.site),
+            LogFormat::Json => {
+                json!({"at": at, "level": level, "site": self.site, "event": event, "message": message})
+                    .to_string()
+            }
+        };
+        // A log that cannot be written must not stop a run.
+        let _ = writeln!(std::io::stderr(), "{line}");
+    }
+
+    fn sent(&self, sent: &Sent<'_>) {
+        let mut inner = self.lock();
+        // The same bytes go to every neighbour; they are hashed once.
+        let digest = match &inner.last {
+            Some((stage, turn, digest)) if (*stage, *turn) == (sent.stage, sent.turn) => digest.clone(),
+            _ => to_hex(&Sha256::digest(sent.bytes)),
+        };
+        inner.last = Some((sent.stage, sent.turn, digest.clone()));
+        let at = timestamp();
+        inner.payloads += 1;
+        inner.bytes += sent.bytes.len() as u64;
+        let is_release = sent.stage == Stage::Model;
+        let rho =
+            if is_release { inner.rho.get(sent.turn as usize - 1).copied().unwrap_or(0.0) } else { 0.0 };
+        let (stage, turn, n) = (if is_release { "release" } else { "average" }, sent.turn, sent.bytes.len());
+        let to = inner.names.get(sent.to).cloned().unwrap_or_default();
+        // The charge is that of the round: it is made once, however often and to however many its payload goes.
+        let line = format!("{at},{stage},{turn},{to},{n},{rho:e},{digest},{}\n", sent.again);
+        if let Some(file) = &mut inner.egress {
+            let _ = file.write_all(line.as_bytes());
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! Frames between sessions in one process, in made-up time: lost, repeated, delayed and reordered as a seed says. The same seed
+//! gives the same run.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use super::Transport;
+use crate::frame::is_question;
+use crate::mailbox::{Event, Mailbox};
+use crate::shelf::{Bytes, Shelf};
+
+/// How often a site gives a sign of life.
+pub const HEARTBEAT: Duration = Duration::from_secs(1);
+
+/// What becomes of frames on their way.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Weather {
+    /// Part of the frames that is lost.
+    pub loss: f64,
+    /// Part of the frames that arrives twice.
+    pub repeats: f64,
+    /// The longest way; each frame has its own, so that they overtake each other.
+    pub longest_delay: Duration,
+}
+
+struct Plugged {
+    shelf: Arc<Shelf>,
+    mailbox: Arc<Mailbox>,
+    next_heartbeat: Duration,
+}
+
+struct Inner {
+    now: Duration,
+    weather: Weather,
+    random: u64,
+    sent: u64,
+    neighbours: Vec<Vec<usize>>,
+    sites: BTreeMap<usize, Plugged>,
+    /// What is on its way, by time of arrival.
+    travelling: BTreeMap<(Duration, u64), (usize, usize, Bytes)>,
+    cut: BTreeSet<(usize, usize)>,
+}
+
+/// A network of sessions.
+#[derive(Clone)]
+pub struct MemoryNetwork(Arc<Mutex<Inner>>);
+
+impl MemoryNetwork {
+    /// For sites with these neighbours.
+    pub fn new(neighbours: Vec<Vec<usize>>, weather: Weather, seed: u64) -> Self {
+        MemoryNetwork(Arc::new(Mutex::new(Inner {
+            now: Duration::ZERO,
+            weather,
+            random: seed,
+            sent: 0,
+            neighbours,
+            sites: BTreeMap::new(),
+            travelling: BTreeMap::new(),
+            cut: BTreeSet::new(),
+        })))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.0.lock().expect("nobody panics with the network in hand")
+    }
+
+    /// Puts a site on the network; its neighbours that are there hear of it, and it of them.
+    pub fn plug(&self, site: usize, shelf: Arc<Shelf>) -> MemoryTransport {
+        let mut inner = self.lock();
+        let mailbox = Arc::new(Mailbox::new(inner.neighbours.len()));
+        let next_heartbeat = inner.now + HEARTBEAT;
+        inner.sites.insert(site, Plugged { shelf, mailbox: Arc::clone(&mailbox), next_heartbeat });
+        for other in inner.neighbours[site].clone() {
+            inner.connect(site, other);
+        }
+        drop(inner);
+        MemoryTransport { site, network: self.clone(), mailbox }
+    }
+
+    /// Takes a site off the network, with all that is on its way to it.
+    pub fn unplug(&self, site: usize) {
+        let mut inner = self.lock();
+        inner.sites.remove(&site);
+        inner.travelling.retain(|_, (_, to, _)| *to != site);
+        for other in inner.neighbours[site].clone() {
+            inner.tell(other, Event::Disconnected { site, done: false });
+        }
+    }
+
+    /// Cuts the line between two sites.
+    pub fn cut(&self, a: usize, b: usize) {
+        let mut inner = self.lock();
+        inner.cut.insert((a.min(b), a.max(b)));
+        inner.travelling.retain(|_, (from, to, _)| (*from, *to) != (a, b) && (*from, *to) != (b, a));
+        inner.tell(a, Event::Disconnected { site: b, done: false });
+        inner.tell(b, Event::Disconnected { site: a, done: false });
+    }
+
+    /// Mends it.
+    pub fn mend(&self, a: usize, b: usize) {
+        let mut inner = self.lock();
+        inner.cut.remove(&(a.min(b), a.max(b)));
+        inner.connect(a, b);
+    }
+
+    /// Changes the weather.
+    pub fn set_weather(&self, weather: Weather) {
+        self.lock().weather = weather;
+    }
+
+    /// Lets time go on: what is due arrives, questions are answered, and whoever is there gives signs of life.
+    pub fn advance(&self, to: Duration) {
+        let mut inner = self.lock();
+        loop {
+            let arrival = inner.travelling.first_key_value().map(|(&(at, _), _)| at);
+            let heartbeat = inner.sites.iter().map(|(&site, p)| (p.next_heartbeat, site)).min();
+            match (arrival, heartbeat) {
+                (Some(at), beat) if at <= to && beat.is_none_or(|(b, _)| at <= b) => {
+                    inner.now = inner.now.max(at);
+                    inner.arrive();
+                }
+                (_, Some((at, site))) if at <= to => {
+                    inner.now = inner.now.max(at);
+                    inner.beat(site);
+                }
+                _ => break,
+            }
+        }
+        inner.now = to;
+    }
+}
+
+impl Inner {
+    /// Between 0 and 1, by splitmix64.
+    fn random(&mut self) -> f64 {
+        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.random;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    fn is_up(&self, a: usize, b: usize) -> bool {
+        let is_there = |site| self.sites.contains_key(&site);
+        is_there(a) && is_there(b) && !self.cut.contains(&(a.min(b), a.max(b)))
+    }
+
+    fn connect(&mut self, a: usize, b: usize) {
+        if self.is_up(a, b) {
+            self.tell(a, Event::Connected { site: b });
+            self.tell(b, Event::Connected { site: a });
+        }
+    }
+
+    fn tell(&self, site: usize, event: Event) {
+        if let Some(plugged) = self.sites.get(&site) {
+            plugged.mailbox.put(event);
+        }
+    }
+
+    fn send(&mut self, from: usize, to: usize, frame: &Bytes) {
+        if !self.is_up(from, to) || self.random() < self.weather.loss {
+            return;
+        }
+        let copies = if self.random() < self.weather.repeats { 2 } else { 1 };
+        for _ in 0..copies {
+            let at = self.now + self.weather.longest_delay.mul_f64(self.random());
+            self.sent += 1;
+            self.travelling.insert((at, self.sent), (from, to, Arc::clone(frame)));
+        }
+    }
+
+    fn arrive(&mut self) {
+        let Some((_, (from, to, frame))) = self.travelling.pop_first() else { return };
+        let Some(plugged) = self.sites.get(&to) else { return };
+        if is_question(&frame) {
+            if let Some((_, answer)) = plugged.shelf.answer(&frame) {
+                self.send(to, from, &answer);
+            }
+        } else {
+            // A mailbox that is full loses it: it will be asked for again.
+            let _ = plugged.mailbox.offer(from, frame.to_vec());
+        }
+    }
+
+    fn beat(&mut self, site: usize) {
+        let Some(plugged) = self.sites.get_mut(&site) else { return };
+        plugged.next_heartbeat += HEARTBEAT;
+        let status = plugged.shelf.status();
+        for other in self.neighbours[site].clone() {
+            self.send(site, other, &status);
+        }
+    }
+}
+
+/// A site's place on the network.
+pub struct MemoryTransport {
+    site: usize,
+    network: MemoryNetwork,
+    mailbox: Arc<Mailbox>,
+}
+
+impl Transport for MemoryTransport {
+    fn send(&self, to: usize, frame: Bytes) {
+        self.network.lock().send(self.site, to, &frame);
+    }
+
+    fn mailbox(&self) -> &Arc<Mailbox> {
+        &self.mailbox
+    }
+}
