@@ -1,6 +1,10 @@
 //! The settings of a simulation, from flags or from a `plan.toml` with the same names: flags win over the file, the file
 //! over the defaults.
 
+mod plan_flags;
+
+pub use plan_flags::PlanFlags;
+
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow, bail};

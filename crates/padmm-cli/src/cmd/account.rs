@@ -11,6 +11,8 @@ use padmm_privacy::{
 use serde::Serialize;
 
 use super::print;
+pub use render::up;
+
 use noise::{Noise, Wanted};
 
 /// Rows of the curve that are shown without `--all-rounds`.

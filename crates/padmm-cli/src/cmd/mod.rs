@@ -3,12 +3,16 @@
 pub mod account;
 pub mod algorithms;
 pub mod data;
+pub mod demo;
 pub mod evaluate;
+pub mod ledger;
+pub mod plan;
 pub mod predict;
 pub mod report;
 pub mod reproduce;
 pub mod schema;
 pub mod simulate;
+pub mod site;
 pub mod theory;
 
 use anyhow::Context;

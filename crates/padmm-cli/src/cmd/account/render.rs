@@ -113,7 +113,7 @@ fn columns<const N: usize>(header: [&str; N]) -> Table {
 }
 
 /// A positive number to four decimals, or four digits where it is small or large, never below the number itself.
-fn up(value: f64) -> String {
+pub fn up(value: f64) -> String {
     let plain = (0.1..1e7).contains(&value) || value == 0.0;
     let write = |v: f64| if plain { format!("{v:.4}") } else { format!("{v:.3e}") };
     let text = write(value);

@@ -1,0 +1,183 @@
+//! A site's word on a plan: checked against its own data, cap and cards, then signed.
+
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use anyhow::{Context, bail, ensure};
+use padmm_data::{check_file, write_atomically};
+use padmm_node::contract::{Acceptance, Contract};
+use padmm_node::identity::{Card, Home, IdentityError, cards_in};
+use serde_json::json;
+
+use super::super::account::up;
+use super::super::{print, print_json};
+use super::check::{SiteCost, cost};
+
+/// Runs `padmm plan accept`.
+pub fn run(
+    plan: &Path,
+    home: &Path,
+    cards: Option<&Path>,
+    yes: bool,
+    now: SystemTime,
+    json: bool,
+) -> anyhow::Result<()> {
+    let text = std::fs::read_to_string(plan)
+        .with_context(|| format!("the plan '{}' cannot be read", plan.display()))?;
+    let contract = Contract::from_toml(&text, plan)?;
+    let home = Home::open(home)?;
+    let index = contract.site_index(home.name())?;
+    contract.check_card(home.card(), now)?;
+    let others = find_cards(&contract, &home, cards, now)?;
+    check_data(&contract, index, &home)?;
+    let cost = cost(&contract, index);
+    check_cap(&cost, &home)?;
+    check_run_folder(&contract, &home)?;
+
+    if !yes {
+        confirm(&contract, &cost)?;
+    }
+    for card in &others {
+        home.cards().import(card, false)?;
+    }
+    let acceptance = Acceptance::accept(&contract, home.name(), home.identity())?;
+    let folder = home.run_dir(contract.name());
+    std::fs::create_dir_all(&folder)
+        .with_context(|| format!("the folder '{}' cannot be made", folder.display()))?;
+    let (kept, file) = (folder.join("plan.toml"), folder.join(format!("{}.accept", home.name())));
+    write_atomically(&kept, true, text.as_bytes())?;
+    write_atomically(&file, true, acceptance.to_toml().as_bytes())?;
+    if json {
+        return print_json(&json!({
+            "hash": contract.hash(), "plan": kept, "acceptance": file,
+            "epsilon_exact": cost.epsilon_exact, "delta": cost.delta,
+        }));
+    }
+    print(&format!(
+        "{} accepts the plan {} (hash {}).\n{}\nThe plan is kept as {}.\nSend {} to the other sites; running sites also collect it over \
+         the network.\n",
+        home.name(),
+        contract.name(),
+        contract.hash(),
+        price(&cost),
+        kept.display(),
+        file.display(),
+    ))
+}
+
+/// The card of every other site, from the folder or else from the home, each the one that the plan means. Nothing is
+/// imported before all of them are found to be in order.
+fn find_cards(
+    contract: &Contract,
+    home: &Home,
+    folder: Option<&Path>,
+    now: SystemTime,
+) -> anyhow::Result<Vec<Card>> {
+    let given = folder.map(cards_in).transpose()?.unwrap_or_default();
+    let store = home.cards();
+    let mut found = Vec::new();
+    for site in contract.sites().iter().filter(|site| site.name != *home.name()) {
+        let known = store.find(&site.name)?;
+        let given = given.iter().find(|card| *card.name() == site.name);
+        let card = match (given, known) {
+            // The home may have a newer card of the same identity than the folder.
+            (Some(given), Some(known))
+                if known.identity() == given.identity() && known.serial() > given.serial() =>
+            {
+                known
+            }
+            (Some(given), _) => given.clone(),
+            (None, Some(known)) => known,
+            (None, None) => {
+                return Err(IdentityError::UnknownSite { name: site.name.clone() })
+                    .context("a plan is accepted with the cards of all its sites (--cards DIR)");
+            }
+        };
+        contract.check_card(&card, now)?;
+        store.judge(&card, false)?;
+        found.push(card);
+    }
+    Ok(found)
+}
+
+fn check_data(contract: &Contract, index: usize, home: &Home) -> anyhow::Result<()> {
+    let path = home.config().data()?;
+    let report = check_file(path, contract.schema())?;
+    if let Some(problem) = report.problems.first() {
+        bail!(
+            "{} does not fit the plan's schema ({} problems): {problem}; `padmm schema check` lists them",
+            path.display(),
+            report.n_problems
+        );
+    }
+    let planned = contract.sites()[index].records;
+    ensure!(
+        report.n_usable == planned,
+        "{} has {} usable records, and the plan says {planned} for {}: correct the file, or have the plan made anew with \
+         the right number",
+        path.display(),
+        report.n_usable,
+        home.name()
+    );
+    Ok(())
+}
+
+/// The plan alone must fit the cap. What earlier runs spent is the ledger's to say: it refuses a run for which too little is
+/// left before the run's first round.
+fn check_cap(cost: &SiteCost, home: &Home) -> anyhow::Result<()> {
+    let cap = home.config().cap()?;
+    ensure!(
+        cost.epsilon_exact <= cap.epsilon && cost.delta <= cap.delta,
+        "the plan costs ε = {} at δ = {:e}, and the cap in {} allows ε = {} at δ = {:e}: raise the cap, or ask for a plan that \
+         costs less",
+        up(cost.epsilon_exact),
+        cost.delta,
+        home.config().path().display(),
+        cap.epsilon,
+        cap.delta
+    );
+    Ok(())
+}
+
+/// A run's name stands for one plan; accepting the same plan twice changes nothing.
+fn check_run_folder(contract: &Contract, home: &Home) -> anyhow::Result<()> {
+    let path: PathBuf = home.run_dir(contract.name()).join("plan.toml");
+    if !path.exists() {
+        return Ok(());
+    }
+    let known = Contract::read(&path)?;
+    ensure!(
+        known.hash() == contract.hash(),
+        "{} has accepted another plan named {} already: `padmm plan diff {} NEW` shows where they differ; give the new plan \
+         another name",
+        home.name(),
+        contract.name(),
+        path.display()
+    );
+    Ok(())
+}
+
+fn price(cost: &SiteCost) -> String {
+    format!(
+        "It costs ε = {} at δ = {:e} of the privacy of this site's {} records, if all rounds are run; models go to {}.",
+        up(cost.epsilon_exact),
+        cost.delta,
+        cost.records,
+        cost.neighbours.join(", ")
+    )
+}
+
+fn confirm(contract: &Contract, cost: &SiteCost) -> anyhow::Result<()> {
+    ensure!(
+        std::io::stdin().is_terminal(),
+        "accepting a plan asks for confirmation, and there is no terminal: add --yes if it has been decided"
+    );
+    let mut out = std::io::stderr();
+    write!(out, "Plan {}, hash {}.\n{}\nAccept it? [y/N] ", contract.name(), contract.hash(), price(cost))?;
+    out.flush()?;
+    let mut answer = String::new();
+    std::io::stdin().read_line(&mut answer)?;
+    ensure!(matches!(answer.trim(), "y" | "Y" | "yes"), "the plan was not accepted; nothing was changed");
+    Ok(())
+}

@@ -1,0 +1,270 @@
+//! What a plan means for each site, before anything is spent.
+
+use std::path::Path;
+use std::time::SystemTime;
+
+use comfy_table::{CellAlignment, Table, presets};
+use padmm_node::contract::{Contract, Silence};
+use padmm_node::identity::{SiteName, cards_in};
+use padmm_privacy::SpentEpsilon;
+use serde::Serialize;
+
+use super::super::account::up;
+use super::super::print;
+use super::super::site::expiry_warning;
+
+/// Bytes of an envelope beside its coefficients: plan, sender, round, signature.
+const ENVELOPE: u64 = 180;
+/// Bytes of a ledger's entry beside its coefficients, indices included; a generous guess.
+const ENTRY: u64 = 400;
+/// Below so many records a site is told that its noise is large.
+const FEW_RECORDS: usize = 100;
+
+/// What a plan means for one site.
+#[derive(Serialize)]
+pub struct SiteCost {
+    pub site: String,
+    pub neighbours: Vec<String>,
+    pub records: usize,
+    pub sensitivity: f64,
+    pub noise_std_first: f64,
+    pub noise_std_last: f64,
+    pub epsilon_exact: f64,
+    pub epsilon_paper: f64,
+    pub delta: f64,
+    pub delta_slack: f64,
+    pub epsilon_curve: Vec<SpentEpsilon>,
+    pub messages_at_most: u64,
+    pub bytes_at_most: u64,
+    pub ledger_bytes_about: u64,
+}
+
+#[derive(Serialize)]
+struct Answer {
+    name: String,
+    hash: String,
+    rounds: u32,
+    gossip_rounds: u32,
+    coefficients: usize,
+    penalty: f64,
+    sites: Vec<SiteCost>,
+    warnings: Vec<String>,
+}
+
+/// What the plan means for the site at `index`.
+pub fn cost(contract: &Contract, index: usize) -> SiteCost {
+    let (site, agent) = (&contract.sites()[index], &contract.terms().agents[index]);
+    let schedule = agent.noise.as_ref().expect("a contract's algorithm is private");
+    let report = schedule.report();
+    let settings = contract.plan().settings();
+    let turns = u64::from(settings.rounds) + u64::from(contract.terms().gossip_rounds);
+    let degree = agent.degree as u64;
+    let coefficients = 8 * contract.space().n_features() as u64;
+    let name = |&i: &usize| contract.sites()[i].name.to_string();
+    SiteCost {
+        site: site.name.to_string(),
+        neighbours: contract.neighbours(index).iter().map(name).collect(),
+        records: site.records,
+        sensitivity: report.sensitivity,
+        noise_std_first: report.noise_std_first,
+        noise_std_last: report.noise_std_last,
+        epsilon_exact: report.epsilon_exact,
+        epsilon_paper: report.epsilon_paper,
+        delta: report.delta,
+        delta_slack: report.delta_slack,
+        epsilon_curve: schedule.epsilon_curve(),
+        messages_at_most: turns * degree,
+        bytes_at_most: turns * degree * (coefficients + ENVELOPE),
+        // What a site released, and what it heard from each neighbour.
+        ledger_bytes_about: turns * (1 + degree) * (coefficients + ENTRY),
+    }
+}
+
+/// Runs `padmm plan check`.
+pub fn run(
+    contract: &Contract,
+    site: Option<&SiteName>,
+    cards: Option<&Path>,
+    now: SystemTime,
+    json: bool,
+) -> anyhow::Result<()> {
+    let wanted: Vec<usize> = match site {
+        Some(name) => vec![contract.site_index(name)?],
+        None => (0..contract.sites().len()).collect(),
+    };
+    let sites: Vec<SiteCost> = wanted.iter().map(|&index| cost(contract, index)).collect();
+    let mut warnings: Vec<String> = sites.iter().flat_map(warn).collect();
+    if let Some(folder) = cards {
+        warnings.extend(check_cards(contract, folder, now)?);
+    }
+    let settings = contract.plan().settings();
+    let answer = Answer {
+        name: contract.name().to_string(),
+        hash: contract.hash().to_string(),
+        rounds: settings.rounds,
+        gossip_rounds: contract.terms().gossip_rounds,
+        coefficients: contract.space().n_features(),
+        penalty: contract.terms().penalty,
+        sites,
+        warnings,
+    };
+    if json {
+        return print(&format!("{}\n", serde_json::to_string_pretty(&answer)?));
+    }
+    print(&text(contract, &answer))
+}
+
+/// What a person should think about again.
+fn warn(site: &SiteCost) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if site.records < FEW_RECORDS {
+        warnings.push(format!(
+            "{} has only {} records, so one of them moves its model by as much as {} and its noise is large (standard \
+             deviation {} in the first round): let it take part together with another site, or allow a larger epsilon",
+            site.site,
+            site.records,
+            up(site.sensitivity),
+            up(site.noise_std_first)
+        ));
+    }
+    if site.delta * site.records as f64 >= 1.0 {
+        warnings.push(format!(
+            "delta = {:e} is not below 1/{}, one over the records of {}: choose a smaller one",
+            site.delta, site.records, site.site
+        ));
+    }
+    warnings
+}
+
+/// Cards of the plan's sites that do not fit or run out, and sites without a card.
+fn check_cards(contract: &Contract, folder: &Path, now: SystemTime) -> anyhow::Result<Vec<String>> {
+    let cards = cards_in(folder)?;
+    let mut warnings = Vec::new();
+    for site in contract.sites() {
+        match cards.iter().find(|card| *card.name() == site.name) {
+            None => warnings.push(format!("there is no card of {} in {}", site.name, folder.display())),
+            Some(card) => match contract.check_card(card, now) {
+                Ok(_) => warnings.extend(expiry_warning(card, now)),
+                Err(error) => warnings.push(error.to_string()),
+            },
+        }
+    }
+    Ok(warnings)
+}
+
+fn text(contract: &Contract, answer: &Answer) -> String {
+    let settings = contract.plan().settings();
+    let silence = match contract.silence() {
+        Silence::Wait => "the others wait for a silent site".to_owned(),
+        Silence::Leave { after_seconds } => {
+            format!("a site that is silent for {after_seconds} s is left behind")
+        }
+    };
+    let mut text = format!(
+        "Plan {}, hash {}\n{}, loss {}, regulariser {}, {} rounds, penalty {}; {silence}.\n\n{}\n\n{}\n\n{}\n",
+        answer.name,
+        answer.hash,
+        settings.algorithm.title(),
+        settings.loss,
+        settings.regularizer,
+        answer.rounds,
+        answer.penalty,
+        privacy_table(answer),
+        traffic_table(answer),
+        explanation(contract, answer),
+    );
+    for warning in &answer.warnings {
+        text += &format!("\nWarning: {warning}.\n");
+    }
+    text
+}
+
+fn privacy_table(answer: &Answer) -> Table {
+    let middle = answer.rounds.div_ceil(2);
+    let mut table = columns(&[
+        "site".to_owned(),
+        "records".to_owned(),
+        "sensitivity Δ".to_owned(),
+        "noise σ, first round".to_owned(),
+        "last round".to_owned(),
+        "ε after round 1".to_owned(),
+        format!("round {middle}"),
+        format!("all {}", answer.rounds),
+        "paper's ε".to_owned(),
+        "δ".to_owned(),
+    ]);
+    for site in &answer.sites {
+        let after = |round: u32| up(site.epsilon_curve[round as usize - 1].exact);
+        table.add_row([
+            site.site.clone(),
+            site.records.to_string(),
+            up(site.sensitivity),
+            up(site.noise_std_first),
+            up(site.noise_std_last),
+            after(1),
+            after(middle),
+            up(site.epsilon_exact),
+            up(site.epsilon_paper),
+            format!("{:e} ({} for the grid)", site.delta, up(site.delta_slack)),
+        ]);
+    }
+    table
+}
+
+fn traffic_table(answer: &Answer) -> Table {
+    let mut table = columns(
+        &["site", "neighbours", "messages, at most", "bytes, at most", "ledger, about", "who"]
+            .map(str::to_owned),
+    );
+    for site in &answer.sites {
+        let shown: Vec<&str> = site.neighbours.iter().take(6).map(String::as_str).collect();
+        let more = site.neighbours.len().saturating_sub(shown.len());
+        let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
+        table.add_row([
+            site.site.clone(),
+            site.neighbours.len().to_string(),
+            site.messages_at_most.to_string(),
+            size(site.bytes_at_most),
+            size(site.ledger_bytes_about),
+            shown.join(", ") + &rest,
+        ]);
+    }
+    table
+}
+
+/// For somebody who signs for the data and not for the mathematics.
+fn explanation(contract: &Contract, answer: &Answer) -> String {
+    let largest = answer.sites.iter().map(|site| site.epsilon_exact).fold(0.0, f64::max);
+    let delta = contract.plan().settings().delta;
+    format!(
+        "For a data protection officer: no record leaves a site. In each of {} rounds a site sends its neighbours a list of {} \
+         numbers with random noise added on purpose. Whatever anybody computes from everything that a site sends, replacing \
+         one record of that site by another changes the probability of any outcome by a factor of at most e^{} = {}, apart \
+         from a probability of {delta:e}. The averaging rounds after that ({}) use only what was sent before and cost \
+         nothing more. Several records of one person count several times. Every number is rounded so that the true cost \
+         is not above it.",
+        answer.rounds,
+        answer.coefficients,
+        up(largest),
+        up(largest.exp()),
+        answer.gossip_rounds,
+    )
+}
+
+fn columns(header: &[String]) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_header(header);
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table
+}
+
+/// Bytes for people.
+fn size(bytes: u64) -> String {
+    match bytes {
+        0..10_000 => format!("{bytes} B"),
+        10_000..10_000_000 => format!("{} kB", bytes.div_ceil(1000)),
+        _ => format!("{} MB", bytes.div_ceil(1_000_000)),
+    }
+}

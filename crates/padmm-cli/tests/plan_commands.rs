@@ -1,0 +1,147 @@
+//! `padmm plan`, run as a consortium runs it: three sites, each with its own file.
+
+mod common;
+
+use std::path::Path;
+
+use common::{SCHEMA, json, ok, refused, table};
+use padmm_node::contract::{Acceptance, Contract};
+use padmm_node::identity::Home;
+
+const SITES: [&str; 3] = ["north", "south", "west"];
+
+/// Three homes with their data, and the plan's schema.
+fn study(at: &Path) {
+    std::fs::write(at.join("s.toml"), SCHEMA).unwrap();
+    let all = table(600);
+    std::fs::create_dir(at.join("cards")).unwrap();
+    for site in SITES {
+        let own = |line: &&str| line.contains(site) || line.starts_with("age");
+        let text: String = all.lines().filter(own).map(|line| format!("{line}\n")).collect();
+        std::fs::write(at.join(format!("{site}.csv")), text).unwrap();
+        let data = format!("{site}.csv");
+        let cap = ["--cap-epsilon", "6", "--cap-delta", "1e-3"];
+        ok(at, &[&["site", "init", "--home", site, "--name", site, "--data", &data], &cap[..]].concat());
+        std::fs::copy(at.join(site).join("card.toml"), at.join(format!("cards/{site}.toml"))).unwrap();
+    }
+}
+
+fn new_plan(at: &Path, records: usize, out: &str, more: &[&str]) -> String {
+    let cards: Vec<String> = SITES.iter().map(|site| format!("cards/{site}.toml:{records}")).collect();
+    let mut args =
+        vec!["plan", "new", "--name", "trial", "--schema", "s.toml", "--graph", "path", "--out", out];
+    cards.iter().for_each(|card| args.extend(["--card", card]));
+    args.extend(more);
+    ok(at, &args)
+}
+
+#[test]
+fn a_plan_is_made_checked_and_compared() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    study(at);
+    let said = new_plan(at, 200, "plan.toml", &["--rounds", "20", "--silence", "leave:60"]);
+    let contract = Contract::read(&at.join("plan.toml")).unwrap();
+    assert!(said.contains(&contract.hash().to_string()), "{said}");
+    assert!(contract.plan().settings().penalty.is_some());
+
+    let answer = json(&ok(at, &["plan", "check", "plan.toml", "--cards", "cards", "--json"]));
+    assert_eq!(answer["hash"], contract.hash().to_string());
+    let south = &answer["sites"][1];
+    assert_eq!(south["neighbours"], serde_json::json!(["north", "west"]));
+    assert_eq!(south["epsilon_curve"].as_array().unwrap().len(), 20);
+    assert!(south["epsilon_exact"].as_f64().unwrap() <= 5.0);
+    assert!(south["noise_std_first"].as_f64() > south["noise_std_last"].as_f64());
+    let turns = 20 + answer["gossip_rounds"].as_u64().unwrap();
+    assert_eq!(south["messages_at_most"], 2 * turns);
+    assert_eq!(south["bytes_at_most"], 2 * turns * (8 * 6 + 180));
+    assert_eq!(answer["warnings"], serde_json::json!([]));
+    let one = ok(at, &["plan", "check", "plan.toml", "--site", "west"]);
+    assert!(one.contains("data protection officer") && one.contains("silent for 60 s"), "{one}");
+    assert!(refused(at, &["plan", "check", "plan.toml", "--site", "east"]).contains("north, south, west"));
+
+    new_plan(at, 50, "few.toml", &["--rounds", "20", "--silence", "leave:60", "--delta", "0.05"]);
+    let warned = ok(at, &["plan", "check", "few.toml"]);
+    assert!(warned.contains("only 50 records") && warned.contains("1/50"), "{warned}");
+    let differences = ok(at, &["plan", "diff", "plan.toml", "few.toml"]);
+    assert!(differences.contains("site.north.records: 200 here, 50 there"), "{differences}");
+    assert!(ok(at, &["plan", "diff", "plan.toml", "plan.toml"]).contains("the same"));
+    assert_eq!(json(&ok(at, &["plan", "diff", "plan.toml", "few.toml", "--json"]))["same"], false);
+}
+
+#[test]
+fn plans_that_cannot_be_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    study(at);
+    let base = ["plan", "new", "--name", "trial", "--schema", "s.toml", "--out", "plan.toml"];
+    let both = ["--card", "cards/north.toml:200", "--card", "cards/south.toml:200"];
+    for (more, says) in [
+        (vec!["--algorithm", "dvp"], "simulation only"),
+        (vec!["--silence", "leave:4"], "at least 5"),
+        (vec!["--silence", "hope"], "leave:SECONDS"),
+        (vec!["--graph", "edges:north-nowhere"], "nowhere"),
+        (vec!["--card", "cards/west.toml"], "north.toml:303"),
+        (vec!["--card", "cards/west.toml:0"], "0 records"),
+        (vec!["--card", "cards/north.toml:5"], "must differ"),
+        (vec!["--epsilon", "-1"], "--epsilon"),
+        (vec!["--ca", "s.toml"], "not the certificate of an authority"),
+    ] {
+        let text = refused(at, &[&base[..], &both[..], &more[..]].concat());
+        assert!(text.contains(says), "{more:?}: {text}");
+        assert!(!at.join("plan.toml").exists());
+    }
+    let alone = refused(at, &[&base[..], &both[..2]].concat());
+    assert!(alone.contains("at least two"), "{alone}");
+    ok(at, &[&base[..], &both[..]].concat());
+    assert!(refused(at, &[&base[..], &both[..]].concat()).contains("--force"));
+}
+
+#[test]
+fn a_site_accepts_what_fits_its_data_cap_and_cards() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    study(at);
+    new_plan(at, 200, "plan.toml", &[]);
+    let accept = ["plan", "accept", "plan.toml", "--home", "north"];
+    let no_cards = refused(at, &[&accept[..], &["--yes"]].concat());
+    assert!(no_cards.contains("no card of south"), "{no_cards}");
+    let accept = [&accept[..], &["--cards", "cards"]].concat();
+    let asked = refused(at, &accept);
+    assert!(asked.contains("--yes"), "{asked}");
+    assert!(!at.join("north/runs/trial").exists() && !at.join("north/cards/south.toml").exists());
+    let said = ok(at, &[&accept[..], &["--yes"]].concat());
+    assert!(said.contains("It costs ε") && said.contains("north.accept"), "{said}");
+    let contract = Contract::read(&at.join("north/runs/trial/plan.toml")).unwrap();
+    let word = Acceptance::read(&at.join("north/runs/trial/north.accept")).unwrap();
+    let home = Home::open(&at.join("north")).unwrap();
+    word.verify(&contract, home.card().identity()).unwrap();
+    assert_eq!(home.cards().all().unwrap().len(), 2);
+    // Twice is no harm, and now the home has the cards.
+    ok(at, &["plan", "accept", "plan.toml", "--home", "north", "--yes"]);
+
+    new_plan(at, 200, "other.toml", &["--rounds", "9"]);
+    let taken = refused(at, &["plan", "accept", "other.toml", "--home", "north", "--yes"]);
+    assert!(taken.contains("another plan named trial"), "{taken}");
+    let accept_as_south =
+        |plan: &str| refused(at, &["plan", "accept", plan, "--home", "south", "--cards", "cards", "--yes"]);
+    new_plan(at, 201, "count.toml", &[]);
+    let count = accept_as_south("count.toml");
+    assert!(count.contains("200 usable records") && count.contains("the plan says 201"), "{count}");
+    new_plan(at, 200, "dear.toml", &["--epsilon", "20"]);
+    let dear = accept_as_south("dear.toml");
+    assert!(dear.contains("the cap") && dear.contains("allows ε = 6"), "{dear}");
+    assert!(!at.join("south/runs/trial").exists() && !at.join("south/cards/north.toml").exists());
+
+    // Another identity under a name of the plan, for the others and for the site itself.
+    ok(at, &["site", "rotate", "--home", "west", "--identity"]);
+    let own = refused(at, &["plan", "accept", "plan.toml", "--home", "west", "--cards", "cards", "--yes"]);
+    assert!(own.contains("another identity"), "{own}");
+    std::fs::copy(at.join("west/card.toml"), at.join("cards/west.toml")).unwrap();
+    let other = accept_as_south("plan.toml");
+    assert!(other.contains("the plan names west"), "{other}");
+    std::fs::write(at.join("south.csv"), "age,dose,blood,hospital,ill\nold,1,A,south,yes\n").unwrap();
+    std::fs::copy(at.join("north/cards/west.toml"), at.join("cards/west.toml")).unwrap();
+    let data = accept_as_south("plan.toml");
+    assert!(data.contains("does not fit the plan's schema") && data.contains("age"), "{data}");
+}
