@@ -81,7 +81,7 @@ pub enum SessionError {
     },
     /// Everybody is gone.
     #[error(
-        "no neighbour is left in {place}: {who}. What was released so far stays charged; the model so far is kept"
+        "no neighbour is left in {place}: {who}. What was released so far stays charged; result.json says how far the run came, and there is no model of it"
     )]
     Alone {
         /// Stage and turn.
