@@ -136,16 +136,13 @@ impl<'a> Scored<'a> {
         for start in range.clone().step_by(BLOCK) {
             let block = start..(start + BLOCK).min(range.end);
             let n = block.len();
-            kernel::margins_of_models(part, block.clone(), weights, cell_weights, &mut rows[..n]);
-            // Every model's margins are laid out class by class, in an order that is found once for all of them.
-            let block_labels = &part.labels()[block];
-            let (order, n_positive) = by_class(block_labels);
-            let mut labels = [0.0; BLOCK];
-            labels.iter_mut().zip(&order[..n]).for_each(|(z, &r)| *z = block_labels[r as usize]);
+            // Margins are laid out class by class, in an order that is found once for all models.
+            let (places, labels, n_positive) = by_class(&part.labels()[block.clone()]);
+            kernel::margins_of_models(part, block, weights, cell_weights, &places, &mut rows);
             let labels = &labels[..n];
             for m in 0..n_models {
                 let margins = &mut margins[..n];
-                margins.iter_mut().zip(&order).for_each(|(t, &r)| *t = rows[r as usize % BLOCK][m]);
+                margins.iter_mut().zip(&rows).for_each(|(t, row)| *t = row[m]);
                 losses[m] += match loss {
                     Loss::Logistic => kernel::sum_of_logistic_losses(labels, margins),
                     _ => loss.with(SumOfLosses { margins, labels }),
@@ -172,24 +169,22 @@ impl<'a> Scored<'a> {
     }
 }
 
-/// The records of a block with the positive ones first, and how many those are.
+/// Each record's place in a block that has the positive ones first, the labels in that order, and how many are positive.
 #[inline(always)]
-fn by_class(labels: &[f64]) -> ([u8; BLOCK], usize) {
-    let (mut order, mut n_positive) = ([0; BLOCK], 0);
-    for positive in [true, false] {
-        let mut k = n_positive;
-        for (r, &z) in labels.iter().enumerate() {
-            // Every record is written and only the sought ones move on: labels are unpredictable, branches would be slow.
-            if k < BLOCK {
-                order[k] = r as u8;
-            }
-            k += usize::from((z > 0.0) == positive);
-        }
-        if positive {
-            n_positive = k;
-        }
+fn by_class(labels: &[f64]) -> ([u8; BLOCK], [f64; BLOCK], usize) {
+    let n_positive = labels.iter().filter(|z| **z > 0.0).count();
+    let (mut places, mut sorted) = ([0; BLOCK], [0.0; BLOCK]);
+    let (mut positive_end, mut negative_end) = (0, n_positive);
+    for (place, &z) in places.iter_mut().zip(labels) {
+        // Without a branch: labels are unpredictable.
+        let is_positive = z > 0.0;
+        let end = if is_positive { positive_end } else { negative_end };
+        *place = end as u8;
+        sorted[end % BLOCK] = z;
+        positive_end += usize::from(is_positive);
+        negative_end += usize::from(!is_positive);
     }
-    (order, n_positive)
+    (places, sorted, n_positive)
 }
 
 struct SumOfLosses<'a> {

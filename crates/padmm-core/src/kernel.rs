@@ -15,8 +15,9 @@ use crate::loss::LossShape;
 /// Records whose sums are formed together.
 pub(crate) const BLOCK: usize = 512;
 
-/// Runs a loop with the machine's widest vector registers. Results are the same bits as without: nothing is fused or
-/// reordered.
+/// Runs a loop with the machine's widest vector registers. Results are the same bits as without: nothing is reordered, and where
+/// a product and a sum are fused they are fused in so many words (`mul_add`), which rounds alike on every machine. It is an
+/// instruction inside such a loop, and outside it may be a call.
 #[inline(always)]
 pub(crate) fn wide<R>(body: impl FnOnce() -> R) -> R {
     pulp::Arch::new().dispatch(body)
@@ -112,7 +113,7 @@ fn margins(
     if let [u, v] = dense.as_chunks::<LANES>().0 {
         let lanes = numbers.as_chunks::<2>().0.iter().map(
             #[inline(always)]
-            |[a, b]| std::array::from_fn(|l| a[l] * u[l] + b[l] * v[l]),
+            |[a, b]| std::array::from_fn(|l| a[l].mul_add(u[l], b[l] * v[l])),
         );
         return add_hot(lanes, hot_rows, columns, x, out);
     }
@@ -120,7 +121,7 @@ fn margins(
         #[inline(always)]
         |numbers| {
             let pairs = numbers.iter().zip(dense.as_chunks::<LANES>().0);
-            pairs.fold([0.0; LANES], |sum, (v, w)| std::array::from_fn(|l| sum[l] + v[l] * w[l]))
+            pairs.fold([0.0; LANES], |sum, (v, w)| std::array::from_fn(|l| v[l].mul_add(w[l], sum[l])))
         },
     );
     add_hot(lanes, hot_rows, columns, x, out);
@@ -150,7 +151,9 @@ fn add_hot(
 fn scatter_numbers(shape: Shape, columns: &Columns<'_>, v: &[f64], dense: &mut [f64]) {
     let numbers = columns.numeric.as_chunks::<LANES>().0;
     let dense = dense.as_chunks_mut::<LANES>().0;
-    let add = |sum: [f64; LANES], s: f64, a: &[f64; LANES]| std::array::from_fn(|l| sum[l] + s * a[l]);
+    let add = |sum: [f64; LANES], s: f64, a: &[f64; LANES]| -> [f64; LANES] {
+        std::array::from_fn(|l| s.mul_add(a[l], sum[l]))
+    };
     if let [o, q] = dense {
         // Sums in registers.
         let mut sums = (*o, *q);
@@ -242,7 +245,7 @@ pub(crate) fn gradient<S: LossShape>(
 
 /// The sum of each cell's columns' weights.
 fn spread(joint: &Joint, weight: impl Fn(usize) -> f64) -> Vec<f64> {
-    joint.columns().iter().map(|columns| columns.iter().map(|&j| weight(j as usize)).sum()).collect()
+    joint.columns().map(|columns| columns.iter().map(|&j| weight(j as usize)).sum()).collect()
 }
 
 /// The loop of [`gradient`] over blocks of records: sums of numbers and of hot columns into `sums`, which are zero.
@@ -312,7 +315,7 @@ pub(crate) fn gram<S: LossShape>(loss: &S, data: &Dataset, range: Range<usize>, 
                 for (row, &v) in among.chunks_exact_mut(chunks).zip(numbers.as_flattened()) {
                     for (o, w) in row.iter_mut().zip(&weighted) {
                         for l in 0..LANES {
-                            o[l] += v * w[l];
+                            o[l] = v.mul_add(w[l], o[l]);
                         }
                     }
                 }
@@ -381,9 +384,13 @@ pub(crate) fn curvatures<S: LossShape>(
 ) {
     margins_into(data, range.clone(), x, curvatures);
     diagonal.fill(0.0);
+    let labels = &data.labels()[range.clone()];
+    wide(
+        #[inline(always)]
+        || curvatures.iter_mut().zip(labels).for_each(|(d, &z)| *d = loss.curvature(z, *d)),
+    );
     for (r, d) in range.zip(curvatures) {
         let row = data.row(r);
-        *d = loss.curvature(row.label, *d);
         let weight = *d * row.scale * row.scale;
         diagonal.iter_mut().zip(row.numeric).for_each(|(o, v)| *o += weight * v * v);
         row.hot.iter().for_each(|&j| diagonal[j as usize] += weight);

@@ -139,7 +139,7 @@ impl RankTable {
         kernel::wide(
             #[inline(always)]
             || {
-                let (mut twice, mut has_nan) = (0, false);
+                let (mut twice, mut inside, mut has_nan) = (0, [0; COMPARED], false);
                 let mut buckets = [0; 256];
                 for some in piece.chunks(buckets.len()) {
                     for (b, &t) in buckets.iter_mut().zip(some) {
@@ -147,27 +147,26 @@ impl RankTable {
                         has_nan |= t.is_nan();
                     }
                     for (&b, &t) in buckets.iter().zip(some) {
-                        twice += self.twice_below_in(b as usize, t);
+                        twice += self.twice_below_in(b as usize, t, &mut inside);
                     }
                 }
-                (!has_nan).then_some(twice)
+                (!has_nan).then_some(twice + inside.iter().sum::<u64>())
             },
         )
     }
 
-    /// The term of [`Self::twice_below`] of `t` in bucket `b`.
+    /// The term of [`Self::twice_below`] of `t` in bucket `b`, but for comparisons, whose results stay in a register's lanes.
     #[inline(always)]
-    fn twice_below_in(&self, b: usize, t: f64) -> u64 {
+    fn twice_below_in(&self, b: usize, t: f64, inside: &mut [u64; COMPARED]) -> u64 {
         let entry = self.starts[b];
         let start = (entry & !CROWDED) as usize;
-        let inside = if entry & CROWDED == 0 {
+        if entry & CROWDED == 0 {
             let near = &self.values[start..start + COMPARED];
-            near.iter().map(|&v| u64::from(v < t) + u64::from(v <= t)).sum::<u64>()
-        } else {
-            let bucket = &self.values[start..self.start(b + 1)];
-            (bucket.partition_point(|&v| v < t) + bucket.partition_point(|&v| v <= t)) as u64
-        };
-        2 * start as u64 + inside
+            inside.iter_mut().zip(near).for_each(|(n, &v)| *n += u64::from(v < t) + u64::from(v <= t));
+            return 2 * start as u64;
+        }
+        let bucket = &self.values[start..self.start(b + 1)];
+        (2 * start + bucket.partition_point(|&v| v < t) + bucket.partition_point(|&v| v <= t)) as u64
     }
 }
 

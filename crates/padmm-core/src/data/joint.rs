@@ -19,8 +19,10 @@ pub(crate) struct Joint {
     n_joint: usize,
     /// Each record's cells, one in each joint column.
     cells: Vec<u32>,
-    /// The hot columns of each cell.
-    columns: Vec<Vec<u32>>,
+    /// The hot columns of all cells, one cell after another.
+    columns: Vec<u32>,
+    /// Where the columns of each cell end.
+    ends: Vec<u32>,
 }
 
 /// One joint column in the making: each record's cell, and the hot columns of each cell.
@@ -48,18 +50,21 @@ impl Joint {
             return None;
         }
         let mut cells = vec![0; n_joint * n_records];
-        let mut columns = vec![];
+        let (mut columns, mut ends) = (vec![], vec![]);
         for (k, slot) in slots.into_iter().enumerate() {
-            let first = columns.len() as u32;
+            let first = ends.len() as u32;
             cells
                 .iter_mut()
                 .skip(k)
                 .step_by(n_joint)
                 .zip(slot.of_record)
                 .for_each(|(c, cell)| *c = first + cell);
-            columns.extend(slot.columns);
+            for cell in slot.columns {
+                columns.extend(cell);
+                ends.push(columns.len() as u32);
+            }
         }
-        Some(Joint { n_joint, cells, columns })
+        Some(Joint { n_joint, cells, columns, ends })
     }
 
     /// Indices a record has.
@@ -69,7 +74,7 @@ impl Joint {
 
     /// Cells of all joint columns.
     pub(crate) fn n_cells(&self) -> usize {
-        self.columns.len()
+        self.ends.len()
     }
 
     /// All records' cells, record by record.
@@ -78,13 +83,16 @@ impl Joint {
     }
 
     /// Each cell's hot columns.
-    pub(crate) fn columns(&self) -> &[Vec<u32>] {
-        &self.columns
+    pub(crate) fn columns(&self) -> impl Iterator<Item = &[u32]> {
+        let mut start = 0;
+        self.ends
+            .iter()
+            .map(move |&end| &self.columns[std::mem::replace(&mut start, end as usize)..end as usize])
     }
 
     /// Adds what was summed over each cell's records to the cell's columns.
     pub(crate) fn fold(&self, sums: &[f64], out: &mut [f64]) {
-        for (columns, sum) in self.columns.iter().zip(sums) {
+        for (columns, sum) in self.columns().zip(sums) {
             columns.iter().for_each(|&j| out[j as usize] += sum);
         }
     }
@@ -146,7 +154,7 @@ impl OnDemand {
     /// Bytes that they take, if they were asked for.
     pub(super) fn memory_bytes(&self) -> usize {
         let found = self.0.get().and_then(Option::as_ref);
-        found.map_or(0, |j| 4 * (j.cells.len() + j.columns.iter().map(Vec::len).sum::<usize>()))
+        found.map_or(0, |j| 4 * (j.cells.len() + j.columns.len() + j.ends.len()))
     }
 }
 
@@ -190,9 +198,10 @@ mod tests {
             assert!(
                 joint.n_cells() <= joint.n_joint() * MOST_CELLS.max(*values.iter().max().unwrap() as usize)
             );
+            let columns_of: Vec<&[u32]> = joint.columns().collect();
             for (cells, hot) in joint.cells().chunks(joint.n_joint()).zip(hot.chunks(n_hot)) {
                 let mut columns: Vec<u32> =
-                    cells.iter().flat_map(|&c| joint.columns()[c as usize].clone()).collect();
+                    cells.iter().flat_map(|&c| columns_of[c as usize]).copied().collect();
                 columns.sort_unstable();
                 assert_eq!(columns, hot);
             }

@@ -16,14 +16,15 @@ pub(crate) fn by_feature(n_features: usize, models: &[&[f64]]) -> Vec<[f64; MODE
 
 /// The same of the cells of `data`'s joint columns; `None` if it has none.
 pub(crate) fn by_cell(data: &Dataset, weights: &[[f64; MODELS]]) -> Option<Vec<[f64; MODELS]>> {
-    let sum = |columns: &Vec<u32>| {
+    let sum = |columns: &[u32]| {
         let add = |sum: [f64; MODELS], &j: &u32| std::array::from_fn(|m| sum[m] + weights[j as usize][m]);
         columns.iter().fold([0.0; MODELS], add)
     };
-    Some(data.joint()?.columns().iter().map(sum).collect())
+    Some(data.joint()?.columns().map(sum).collect())
 }
 
-/// `aᵀx` of records `range` for [`MODELS`] models at once into `out`, with their weights [`by_feature`] and [`by_cell`].
+/// `aᵀx` of records `range` for [`MODELS`] models at once, with their weights [`by_feature`] and [`by_cell`]: of the `k`-th record
+/// into `out[places[k]]`.
 ///
 /// A record is read once for all models, and a hot column's weights fill vector registers without being gathered.
 pub(crate) fn margins_of_models(
@@ -31,6 +32,7 @@ pub(crate) fn margins_of_models(
     range: Range<usize>,
     weights: &[[f64; MODELS]],
     cell_weights: Option<&[[f64; MODELS]]>,
+    places: &[u8],
     out: &mut [[f64; MODELS]],
 ) {
     let (dense, mut shape) = (&weights[..data.n_numeric()], Shape::of(data));
@@ -43,16 +45,16 @@ pub(crate) fn margins_of_models(
     };
     unrolled!(shape.n_hot, hot_rows => {
         let rows = numbers(&columns, shape).zip(hot_rows.of(&columns));
-        for ((t, &scale), (numbers, hot)) in out.iter_mut().zip(columns.scale).zip(rows) {
+        for ((&place, &scale), (numbers, hot)) in places.iter().zip(columns.scale).zip(rows) {
             let mut sums = [[0.0; MODELS]; 2];
             for (v, w) in numbers.as_flattened().iter().zip(dense) {
-                sums[0] = std::array::from_fn(|m| sums[0][m] + v * w[m]);
+                sums[0] = std::array::from_fn(|m| v.mul_add(w[m], sums[0][m]));
             }
             for (k, &j) in hot.as_ref().iter().enumerate() {
                 let (sum, w) = (&mut sums[k & 1], &weights[j as usize]);
                 *sum = std::array::from_fn(|m| sum[m] + w[m]);
             }
-            *t = std::array::from_fn(|m| (sums[0][m] + sums[1][m]) * scale);
+            out[place as usize] = std::array::from_fn(|m| (sums[0][m] + sums[1][m]) * scale);
         }
     })
 }
@@ -71,7 +73,7 @@ pub(crate) fn sum_of_logistic_losses(labels: &[f64], margins: &[f64]) -> f64 {
             let (mut v, mut outside) = ([0.0; PRODUCTS], [0.0; PRODUCTS]);
             let mut factor = |k: usize, z: f64, t: f64| {
                 let s = z * t;
-                v[k] += exp(-s.abs()) * (1.0 + v[k]);
+                v[k] = exp(-s.abs()).mul_add(1.0 + v[k], v[k]);
                 outside[k] += if s < 0.0 { -s } else { 0.0 };
             };
             let (labels, last_labels) = labels.as_chunks::<PRODUCTS>();
