@@ -10,6 +10,7 @@ pub type MakeWorld = fn(u64) -> World;
 const SEED: &str = "test-noise-seed";
 const KILL: &str = "test-kill";
 const MEMORY: &str = "test-ledger-in-memory";
+const CLOCK: &str = "test-clock";
 
 /// The surroundings of the command.
 #[derive(Clone, Default)]
@@ -26,12 +27,13 @@ pub struct Lab {
 struct Test {
     world: MakeWorld,
     arm: fn(&str),
+    shift: fn(i64),
 }
 
 impl Lab {
-    /// For a test program: how it makes a world, and what it does with the name of a fault point.
-    pub fn for_tests(world: MakeWorld, arm: fn(&str)) -> Self {
-        Lab { test: Some(Test { world, arm }), ..Lab::default() }
+    /// For a test program: how it makes a world, what it does with the name of a fault point, and how it puts the clock forward.
+    pub fn for_tests(world: MakeWorld, arm: fn(&str), shift: fn(i64)) -> Self {
+        Lab { test: Some(Test { world, arm, shift }), ..Lab::default() }
     }
 
     /// The command with the flags of a test program, if this is one.
@@ -50,6 +52,11 @@ impl Lab {
                 "Kill the site at the Nth time that it reaches a fault point: POINT:N (test build only)",
             ))
             .arg(
+                flag(CLOCK, "Seconds by which the clock is fast (test build only)")
+                    .value_parser(value_parser!(i64))
+                    .allow_negative_numbers(true),
+            )
+            .arg(
                 flag(MEMORY, "Keep the ledger in memory, for measurements (test build only)")
                     .action(clap::ArgAction::SetTrue),
             )
@@ -65,6 +72,9 @@ impl Lab {
         }
         if let Some(point) = matches.get_one::<String>(KILL) {
             (test.arm)(point);
+        }
+        if let Some(&seconds) = matches.get_one::<i64>(CLOCK) {
+            (test.shift)(seconds);
         }
         if matches.get_flag(MEMORY) {
             lab.ledger_in_memory = true;

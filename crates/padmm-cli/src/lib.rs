@@ -91,10 +91,13 @@ pub fn main_in(lab: &Lab) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("{}", paragraph(&format!("error: {error:#}")));
-            ExitCode::from(2)
+            ExitCode::from(FAILED)
         }
     }
 }
+
+/// What the command exits with that could not do what it was asked for.
+pub(crate) const FAILED: u8 = 2;
 
 /// Flags that do not parse are told like every other error: one paragraph, exit code 2. Help and version are no errors.
 fn refuse(error: &clap::Error) -> ExitCode {
@@ -109,7 +112,7 @@ fn refuse(error: &clap::Error) -> ExitCode {
     let text = error.render().to_string();
     let parts = text.trim().split("\n\n").map(paragraph).filter(|part| !part.starts_with("Usage:"));
     eprintln!("{}", parts.collect::<Vec<_>>().join("; ").replace("; For more", "; for more"));
-    ExitCode::from(2)
+    ExitCode::from(FAILED)
 }
 
 /// The text on one line, with single spaces.

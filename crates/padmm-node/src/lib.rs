@@ -14,6 +14,7 @@
 //! | how it gets there | [`transport`], from the [`shelf`] of one site to the [`mailbox`] of another |
 //! | where a process may be killed in tests | [`fault`] |
 
+pub mod clock;
 pub mod contract;
 pub mod fault;
 pub mod frame;

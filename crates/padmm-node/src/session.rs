@@ -225,6 +225,13 @@ impl Session {
         };
         session.replay()?;
         session.mark_place();
+        if session.started {
+            let line = match session.agent.place() {
+                Some((stage, turn, _)) => format!("going on with {}", place_name(stage, turn)),
+                None => "this run is finished here; its model is written again".to_owned(),
+            };
+            session.log(Level::Info, "resumed", &line);
+        }
         Ok(session)
     }
 
@@ -269,6 +276,10 @@ impl Session {
         match event {
             Event::Frame { from, bytes } => self.handle_frame(now, from, bytes, transport),
             Event::Connected { site } => {
+                // A neighbour that was started again with its clock put back counts from lower.
+                if let Some(peer) = self.peer(site) {
+                    peer.counter = 0;
+                }
                 self.greet(site, transport);
                 Ok(())
             }

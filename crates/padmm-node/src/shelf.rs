@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::UNIX_EPOCH;
 
 use padmm_core::message::Stage;
 
@@ -33,9 +33,8 @@ pub struct Shelf {
 impl Shelf {
     /// A shelf for one site's side of one run.
     pub fn new(origin: Origin, key: SecretKey, plan_text: String) -> Self {
-        // Later processes count on from later: no clock is trusted with more than that, and a clock that jumped back only makes
-        // neighbours pass over signs of life until it has caught up.
-        let start = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_millis() as u64);
+        // Later processes count on from later, as far as the clock goes; neighbours count anew with every connection.
+        let start = crate::clock::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_millis() as u64);
         let inner = Inner { plan_text, ..Inner::default() };
         Shelf { origin, key, counter: AtomicU64::new(start), inner: Mutex::new(inner) }
     }

@@ -1,6 +1,7 @@
 //! A site at work: its home, the contract, the records, the ledger and the network become a session, and the session runs until
 //! there is a model.
 
+mod foresee;
 mod ledger_of_data;
 mod outputs;
 
@@ -12,15 +13,13 @@ use padmm_core::agent::{Agent, AgentSetup};
 use padmm_core::algorithm::AlgorithmKind;
 use padmm_core::data::Dataset;
 use padmm_core::schema::Purpose;
-use padmm_privacy::{
-    Delta, Epsilon, Gate, NoiseSource, Payload, PrivacyError, RequiredCertificate, SecureNoise,
-};
+use padmm_privacy::{Gate, NoiseSource, Payload, PrivacyError, RequiredCertificate, SecureNoise};
 
 use crate::contract::{self, Acceptance, Contract, ContractError, difference};
 use crate::frame::{Accepted, Frame, Origin, Speech, largest_frame};
 use crate::identity::{Expiry, Home, IdentityError, PublicKey, SiteName, to_hex};
 use crate::journal::{Journal, Level, Sent};
-use crate::ledger::{GateLedger, LedgerError, PlannedRelease, RunStart, SealRequest, SiteLedger};
+use crate::ledger::{GateLedger, LedgerError, RunStart, SealRequest, SiteLedger};
 use crate::mailbox::Mailbox;
 use crate::session::{Neighbour, Session, SessionError, SessionSetup, Silence, age_of};
 use crate::shelf::Shelf;
@@ -28,6 +27,7 @@ use crate::transport::Transport;
 use crate::transport::quic::{Peer, QuicSetup, QuicTransport, TransportError};
 use padmm_core::message::Stage;
 
+pub use foresee::{Foreseen, foresee};
 pub use ledger_of_data::{DataChoice, fingerprint};
 pub use outputs::{Outputs, RunResult};
 
@@ -56,12 +56,16 @@ pub enum SiteError {
     #[error(transparent)]
     Privacy(#[from] PrivacyError),
     /// The plan was not accepted here.
-    #[error("{site} has not accepted this plan: read it with `padmm plan check {plan}` and accept it with `padmm plan accept {plan}`", plan = plan.display())]
+    #[error("{site} has not accepted a plan named {run}{accepted}: read the plan with `padmm plan check PLAN.toml` and accept it with `padmm plan accept PLAN.toml --home {home} --cards DIR`", home = home.display())]
     NotAccepted {
         /// This site.
         site: String,
-        /// The plan's file.
-        plan: PathBuf,
+        /// The run's name.
+        run: String,
+        /// Its folder.
+        home: PathBuf,
+        /// The plans that it has accepted, in words; or nothing.
+        accepted: String,
     },
     /// Other records than the plan says.
     #[error("{file} has {found} usable records and the plan says {planned} for {site}: the noise follows from this number, so it must be the same. Make a new plan, or bring back the file that was planned with", file = file.display())]
@@ -176,6 +180,15 @@ impl Prepared {
         let home = Home::open(home)?;
         let folder = home.run_dir(run);
         let plan = folder.join("plan.toml");
+        let not_accepted = || SiteError::NotAccepted {
+            site: home.name().to_string(),
+            run: run.to_string(),
+            home: home.dir().to_owned(),
+            accepted: accepted_runs(&home),
+        };
+        if !plan.exists() {
+            return Err(not_accepted());
+        }
         let contract = Arc::new(Contract::read(&plan)?);
         // A release's envelope has the round for its turn, so a round must be one turn in which everybody speaks.
         let algorithm = contract.plan().settings().algorithm;
@@ -199,7 +212,7 @@ impl Prepared {
         }
         let accepted = read_acceptances(&folder, &contract, &home, &cards)?;
         if !accepted.iter().any(|a| usize::from(a.site) == me) {
-            return Err(SiteError::NotAccepted { site: home.name().to_string(), plan });
+            return Err(not_accepted());
         }
         Ok(Prepared { home, contract, me, folder, accepted, cards, warnings })
     }
@@ -249,29 +262,6 @@ impl Prepared {
         Ok(encoded.records)
     }
 
-    /// The run as the ledger knows it.
-    fn run_start(&self, noise: &str) -> Result<RunStart, SiteError> {
-        let schedule = self.contract.terms().agents[self.me].noise.as_ref().ok_or(SiteError::NoNoise)?;
-        let gaussian = schedule.as_gaussian().ok_or(SiteError::NoNoise)?;
-        let planned = |round| PlannedRelease {
-            round,
-            event: gaussian.event(round),
-            n_features: gaussian.n_features(),
-            exponent: gaussian.grid_exponent(round),
-        };
-        let report = schedule.report();
-        Ok(RunStart {
-            run: self.contract.hash().to_string(),
-            plan_name: self.contract.name().to_string(),
-            site: self.home.name().to_string(),
-            rounds: gaussian.rounds(),
-            planned: (1..=gaussian.rounds()).map(planned).collect(),
-            epsilon_exact: Epsilon::new(report.epsilon_exact)?,
-            delta: Delta::new(report.delta)?,
-            noise: noise.to_owned(),
-        })
-    }
-
     /// Runs until there is a model, the site is asked to stop, or something is wrong.
     pub fn run(self, world: &World, options: &RunOptions, journal: Arc<Outputs>) -> Result<Ended, SiteError> {
         for warning in &self.warnings {
@@ -305,7 +295,7 @@ impl Prepared {
         let n_features = self.contract.space().n_features();
         let drawn = ledger.state().run(&self.contract.hash().to_string()).map_or(0, |run| run.n_released());
         let noise = (world.noise)(self.me, (drawn * n_features) as u64);
-        let start = self.run_start(noise.description())?;
+        let start = foresee::run_start(&self.contract, self.me, self.home.name(), noise.description())?;
         let ledger = Arc::new(Mutex::new(ledger));
         lock(&ledger).check_run(&start)?;
         let origin = Origin { plan: self.contract.hash().0, sender: self.me as u16 };
@@ -465,6 +455,8 @@ fn drive(
             journal.write_model(site, &session, &outcome)?;
             session.finish()?;
             written = true;
+            let model = site.folder.join("model.json");
+            journal.log(Level::Info, "model", &format!("the model is written: {}", model.display()));
         }
         if written && (options.leave_when_done || session.everybody_is_done()) {
             return Ok(Ended::Finished);
@@ -530,6 +522,17 @@ fn read_acceptances(
         found.push(Accepted { site: i as u16, key: key.to_bytes(), signature: acceptance.signature });
     }
     Ok(found)
+}
+
+/// The plans that a site has accepted, as words to add to a sentence; nothing if there are none.
+fn accepted_runs(home: &Home) -> String {
+    let runs = std::fs::read_dir(home.dir().join("runs")).into_iter().flatten().flatten();
+    let mut names: Vec<String> = runs
+        .filter(|run| run.path().join(format!("{}.accept", home.name())).is_file())
+        .map(|run| run.file_name().to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    if names.is_empty() { String::new() } else { format!(" (it has accepted {})", names.join(", ")) }
 }
 
 /// Hexadecimal digits of the first bytes of a hash, for people.

@@ -1,4 +1,4 @@
-//! The command `padmm` in a made-up world: noise from a seed, and a process that can be killed at any fault point.
+//! The command `padmm` in a made-up world: noise from a seed, a process that can be killed at any fault point, a clock that is wrong.
 //!
 //! A site that runs this program has no privacy. The shipped command has none of it: it does not depend on this crate, and
 //! only what is written here hands a site noise that can be repeated.
@@ -12,7 +12,7 @@ use padmm_node::site::World;
 use padmm_sim::InsecureSeededNoise;
 
 fn main() -> ExitCode {
-    padmm_cli::main_in(&Lab::for_tests(world, arm))
+    padmm_cli::main_in(&Lab::for_tests(world, arm, padmm_node::clock::shift))
 }
 
 /// The noise of the simulator's first run with this seed, site by site.

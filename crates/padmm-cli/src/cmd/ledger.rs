@@ -126,7 +126,12 @@ fn cap_sentence(from: Budget, to: Budget, spent: f64) -> String {
     } else {
         ""
     };
-    format!("{text} Spent so far: ε = {}.{rest}\n", up(spent))
+    let config = if from == to {
+        ""
+    } else {
+        " Write the same into [cap] of site.toml: a site runs only if both agree."
+    };
+    format!("{text} Spent so far: ε = {}.{rest}{config}\n", up(spent))
 }
 
 fn sentence(path: &std::path::Path, found: &Verified) -> String {

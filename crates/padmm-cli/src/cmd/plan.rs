@@ -119,7 +119,7 @@ fn parse_silence(text: &str) -> Result<Silence, String> {
 
 /// Runs `padmm plan`.
 pub fn run(args: Args) -> anyhow::Result<()> {
-    let now = SystemTime::now();
+    let now = padmm_node::clock::now();
     match args.action {
         Action::New(new) => make(&new, now, args.json),
         Action::Check { plan, site, cards } => {

@@ -5,6 +5,7 @@ use crate::lab::Lab;
 use anyhow::Context;
 use clap::{Args as ClapArgs, Subcommand};
 use padmm_data::write_atomically;
+use padmm_node::clock;
 use padmm_node::identity::{Cap, Card, Expiry, Home, Imported, InitRequest, SiteName};
 use padmm_node::journal::{Journal, Level};
 use padmm_node::site::{DataChoice, Ended, Outputs, Prepared, RunOptions};
@@ -61,6 +62,18 @@ enum Action {
         /// Days that the new certificate is valid, unless an authority issued the site's
         #[arg(long, value_name = "N", default_value_t = InitRequest::VALID_DAYS)]
         valid_days: u32,
+    },
+    /// Say where others reach this site from now on, and make a new card
+    Move {
+        /// The site's folder
+        #[arg(long, value_name = "DIR")]
+        home: PathBuf,
+        /// Where others reach this site, as HOST:PORT (UDP); may be given several times
+        #[arg(long = "address", value_name = "HOST:PORT", required_unless_present = "relay")]
+        addresses: Vec<String>,
+        /// URL of a relay; without it the site has none from now on
+        #[arg(long, value_name = "URL")]
+        relay: Option<String>,
     },
     /// Write a certificate request for a consortium's authority
     Csr {
@@ -157,12 +170,17 @@ fn run_site(args: &Run, json: bool, lab: &Lab) -> anyhow::Result<ExitCode> {
     };
     let options =
         RunOptions { data, leave_when_done: args.leave_when_done, ledger_in_memory: lab.ledger_in_memory };
-    let site = Prepared::read(&args.home, &args.run, SystemTime::now())?;
+    let site = Prepared::read(&args.home, &args.run, clock::now())?;
     let folder = site.folder().to_owned();
     let outputs = Arc::new(Outputs::new(&folder, site.name().as_str(), site.log_format()));
-    let ended = site.run(&lab.world(), &options, Arc::clone(&outputs)).inspect_err(|error| {
-        outputs.log(Level::Error, "stopped", &error.to_string());
-    })?;
+    let ended = match site.run(&lab.world(), &options, Arc::clone(&outputs)) {
+        Ok(ended) => ended,
+        Err(error) => {
+            // Said once, in the log: whoever reads that by program needs nothing beside it.
+            outputs.log(Level::Error, "stopped", &error.to_string());
+            return Ok(ExitCode::from(crate::FAILED));
+        }
+    };
     if ended == Ended::Stopped {
         outputs.log(Level::Info, "stopped", "stopped as asked; nothing is lost, start again to go on");
         return Ok(ExitCode::from(STOPPED));
@@ -183,7 +201,7 @@ fn run_site(args: &Run, json: bool, lab: &Lab) -> anyhow::Result<ExitCode> {
 }
 
 fn manage(action: Action, json: bool) -> anyhow::Result<()> {
-    let now = SystemTime::now();
+    let now = clock::now();
     match action {
         Action::Run(_) => unreachable!("a run is not managed"),
         Action::Init(request) => init(request, now, json),
@@ -208,6 +226,16 @@ fn manage(action: Action, json: bool) -> anyhow::Result<()> {
                 home.rotate_transport(now, valid_days)?;
                 "This site has a new transport key. Plans stay as they are; send the new card to the others.\n\n".to_owned()
             };
+            show(home.card(), &(said + &sendable(&home)), now, json)
+        }
+        Action::Move { home, addresses, relay } => {
+            let mut home = Home::open(&home)?;
+            home.move_to(addresses, relay)?;
+            let said = format!(
+                "This site is reached elsewhere from now on. Plans stay as they are; send the new card to the others. What it listens \
+                 on is `listen` in {}.\n\n",
+                home.config().path().display()
+            );
             show(home.card(), &(said + &sendable(&home)), now, json)
         }
         Action::Csr { home, out, force } => csr(&Home::open(&home)?, out.as_deref(), force, json),

@@ -17,8 +17,8 @@ use super::{IdentityError, PublicKey, SecretKey, SiteName};
 /// Days before the end from which a person is warned.
 pub const WARNING_DAYS: u64 = 30;
 const DAY: u64 = 86_400;
-/// Clocks of hospitals differ; a new certificate is valid a little before it was made.
-const BACKDATE: u64 = 3_600;
+/// Clocks of hospitals differ, by a time zone at worst; a new certificate is valid from a day before it was made.
+const BACKDATE: u64 = DAY;
 
 /// How long a certificate is still good for.
 #[derive(Clone, Debug, PartialEq, Eq)]

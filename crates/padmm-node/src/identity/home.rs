@@ -213,7 +213,8 @@ impl Home {
         let transport = SecretKey::generate()?;
         let renewed = (self.card.certificate().is_self_signed())
             .then(|| Certificate::self_signed(self.name(), &self.identity, now, valid_days));
-        self.change(None, Some(transport), renewed.transpose()?)
+        let certificate = renewed.transpose()?;
+        self.change(Change { transport: Some(transport), certificate, ..Change::default() })
     }
 
     /// Changes both keys and signs a new certificate; plans that name the old identity must be made anew.
@@ -221,7 +222,13 @@ impl Home {
         check_days(valid_days)?;
         let (identity, transport) = (SecretKey::generate()?, SecretKey::generate()?);
         let certificate = Certificate::self_signed(self.name(), &identity, now, valid_days)?;
-        self.change(Some(identity), Some(transport), Some(certificate))
+        let (identity, transport, certificate) = (Some(identity), Some(transport), Some(certificate));
+        self.change(Change { identity, transport, certificate, ..Change::default() })
+    }
+
+    /// Says where others reach the site from now on, in a new card; plans stay valid.
+    pub fn move_to(&mut self, addresses: Vec<String>, relay: Option<String>) -> Result<(), IdentityError> {
+        self.change(Change { reach: Some((addresses, relay)), ..Change::default() })
     }
 
     /// Installs a certificate that an authority issued for the identity key; `pem` may hold intermediate ones after it.
@@ -229,16 +236,12 @@ impl Home {
         let certificate = Certificate::from_pem(self.name().as_str(), pem)?;
         certificate.check_owner(self.name(), &self.identity.public())?;
         certificate.check_dates(self.name(), now)?;
-        self.change(None, None, Some(certificate))
+        self.change(Change { certificate: Some(certificate), ..Change::default() })
     }
 
     /// New files and a new card, all or nothing. Keys that are replaced are kept under the serial of their last card.
-    fn change(
-        &mut self,
-        identity: Option<SecretKey>,
-        transport: Option<SecretKey>,
-        certificate: Option<Certificate>,
-    ) -> Result<(), IdentityError> {
+    fn change(&mut self, change: Change) -> Result<(), IdentityError> {
+        let Change { identity, transport, certificate, reach } = change;
         let _lock = lock(&self.dir)?;
         finish_change(&self.dir)?;
         // Another process may have changed the home since it was opened.
@@ -252,13 +255,15 @@ impl Home {
         }
         let at = |name: &str| self.dir.join(name);
         let serial = self.card.serial();
+        let stay = || (self.card.addresses().to_vec(), self.card.relay().map(str::to_owned));
+        let (addresses, relay) = reach.unwrap_or_else(stay);
         let card = Card::sign(
             identity.as_ref().unwrap_or(&self.identity),
             transport.as_ref().unwrap_or(&self.transport).public(),
             self.name(),
             serial + 1,
-            self.card.addresses().to_vec(),
-            self.card.relay().map(str::to_owned),
+            addresses,
+            relay,
             certificate.as_ref().unwrap_or(self.card.certificate()),
         )?;
         create(&next(&at(CARD)), card.to_toml().as_bytes())?;
@@ -278,6 +283,16 @@ impl Home {
         *self = Home::load(&self.dir)?;
         Ok(())
     }
+}
+
+/// What is new in a home; the rest stays.
+#[derive(Default)]
+struct Change {
+    identity: Option<SecretKey>,
+    transport: Option<SecretKey>,
+    certificate: Option<Certificate>,
+    /// Addresses and relay.
+    reach: Option<(Vec<String>, Option<String>)>,
 }
 
 /// Finishes a change whose card has been renamed; takes back one whose card has not.

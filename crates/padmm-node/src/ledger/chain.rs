@@ -52,7 +52,7 @@ impl Row {
         let mut row = Row {
             seq: i64::try_from(seq).expect("fewer than 2^63 entries"),
             kind: entry.kind().to_owned(),
-            at: timestamp(SystemTime::now()),
+            at: timestamp(crate::clock::now()),
             body: entry.body(),
             payload,
             previous: previous.0.to_vec(),

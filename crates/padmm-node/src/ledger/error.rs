@@ -258,8 +258,10 @@ pub enum LedgerError {
 
     /// More than the site's cap.
     #[error(
-        "the site's cap forbids it: epsilon {spent} was spent so far, with {what} it would be {total}, and the cap is \
-         {cap} (all at delta {delta:e}); raise the cap with `padmm ledger cap`, or agree to a plan that costs less"
+        "the site's cap forbids it: epsilon {} was spent so far, with {what} it would be {}, and the cap is \
+         {cap} (all at delta {delta:e}); raise the cap with `padmm ledger cap`, or agree to a plan that costs less",
+        four_places(*spent),
+        four_places(*total)
     )]
     CapReached {
         /// What it is about.
@@ -345,4 +347,9 @@ pub enum LedgerError {
     /// Refused by the privacy core.
     #[error(transparent)]
     Privacy(#[from] PrivacyError),
+}
+
+/// Rounded up to four places, as everything that was spent.
+fn four_places(epsilon: f64) -> String {
+    format!("{:.4}", (epsilon * 1e4).ceil() / 1e4)
 }

@@ -97,7 +97,8 @@ impl SiteLedger {
         let known = self.state.run(&start.run);
         let is_charged = |round: u32| known.is_some_and(|run| run.charges.contains_key(&round));
         let rest: Vec<&PlannedRelease> = start.planned.iter().filter(|p| !is_charged(p.round)).collect();
-        let within = self.check_cap(&format!("the other {} releases of this run", rest.len()), rest)?;
+        let other = if rest.len() < start.planned.len() { "other " } else { "" };
+        let within = self.check_cap(&format!("the {other}{} releases of this run", rest.len()), rest)?;
         self.within_cap = Some(within);
         Ok(())
     }

@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 
 use super::SiteError;
 use crate::identity::{Home, to_hex};
-use crate::ledger::{Opening, SiteLedger};
+use crate::ledger::{LedgerView, Opening, SiteLedger};
 
 /// What a person says about records that no ledger knows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -127,15 +127,7 @@ fn in_folder(
     choice: &DataChoice,
 ) -> Result<SiteLedger, SiteError> {
     let folder = home.ledgers();
-    let mut ledgers = vec![];
-    let entries = std::fs::read_dir(&folder)
-        .map_err(|e| SiteError::Output { path: folder.clone(), reason: e.to_string() })?;
-    for entry in entries.flatten() {
-        if entry.path().extension().is_some_and(|e| e == "ledger") {
-            ledgers.push(entry.path());
-        }
-    }
-    ledgers.sort();
+    let ledgers = all_in(&folder)?;
     for path in &ledgers {
         if SiteLedger::read(path)?.state().fingerprint() == fingerprint {
             return Ok(SiteLedger::open(path)?);
@@ -153,6 +145,35 @@ fn in_folder(
         DataChoice::Known if names.is_empty() => begin(&path(&stem(file)), fingerprint, cap),
         DataChoice::Known => Err(SiteError::WhichLedger(changed(file, &names))),
     }
+}
+
+/// The ledger of the site's records as it stands, for reading; `None` if they have none yet.
+pub(super) fn find(home: &Home) -> Result<Option<LedgerView>, SiteError> {
+    let (_, fingerprint) = of_records(home)?;
+    let ledgers = match home.config().ledger() {
+        Some(path) if path.exists() => vec![path.to_owned()],
+        Some(_) => vec![],
+        None => all_in(&home.ledgers())?,
+    };
+    for path in &ledgers {
+        let view = SiteLedger::read(path)?;
+        if view.state().fingerprint() == fingerprint {
+            return Ok(Some(view));
+        }
+    }
+    Ok(None)
+}
+
+fn all_in(folder: &Path) -> Result<Vec<PathBuf>, SiteError> {
+    let entries = std::fs::read_dir(folder)
+        .map_err(|e| SiteError::Output { path: folder.to_owned(), reason: e.to_string() })?;
+    let mut ledgers: Vec<PathBuf> = entries
+        .flatten()
+        .map(|e| e.path())
+        .filter(|p| p.extension().is_some_and(|e| e == "ledger"))
+        .collect();
+    ledgers.sort();
+    Ok(ledgers)
 }
 
 fn stem(path: &Path) -> String {

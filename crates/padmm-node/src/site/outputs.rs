@@ -201,7 +201,7 @@ impl Outputs {
 
 /// The time in UTC, to the second.
 fn timestamp() -> String {
-    let seconds = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |d| d.as_secs());
+    let seconds = crate::clock::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |d| d.as_secs());
     let time = time::OffsetDateTime::from_unix_timestamp(seconds as i64);
     let format = time::format_description::well_known::Rfc3339;
     time.ok().and_then(|t| t.format(&format).ok()).unwrap_or_default()

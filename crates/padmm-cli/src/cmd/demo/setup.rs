@@ -2,7 +2,6 @@
 
 use std::net::UdpSocket;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
 use anyhow::Context;
 use padmm_core::plan::PlanDraft;
@@ -49,7 +48,7 @@ impl Network {
         let parts = deal(folder, dataset, agents)?;
         anyhow::ensure!(parts.len() >= 2, "--agents must be at least 2");
         let ports = free_ports(parts.len())?;
-        let now = SystemTime::now();
+        let now = padmm_node::clock::now();
         let (mut sites, mut homes, mut entries) = (vec![], vec![], vec![]);
         for ((name, text), port) in parts.into_iter().zip(ports) {
             let name = SiteName::new(name)?;

@@ -8,6 +8,7 @@ use anyhow::{Context, bail, ensure};
 use padmm_data::{check_file, write_atomically};
 use padmm_node::contract::{Acceptance, Contract};
 use padmm_node::identity::{Card, Home, IdentityError, cards_in};
+use padmm_node::site::{Foreseen, foresee};
 use serde_json::json;
 
 use super::super::account::up;
@@ -32,11 +33,13 @@ pub fn run(
     let others = find_cards(&contract, &home, cards, now)?;
     check_data(&contract, index, &home)?;
     let cost = cost(&contract, index);
-    check_cap(&cost, &home)?;
+    let foreseen = foresee(&home, &contract)?;
+    check_cap(&foreseen, &home)?;
     check_run_folder(&contract, &home)?;
 
+    let price = price(&cost, &foreseen);
     if !yes {
-        confirm(&contract, &cost)?;
+        confirm(&contract, &price)?;
     }
     for card in &others {
         home.cards().import(card, false)?;
@@ -52,6 +55,7 @@ pub fn run(
         return print_json(&json!({
             "hash": contract.hash(), "plan": kept, "acceptance": file,
             "epsilon_exact": cost.epsilon_exact, "delta": cost.delta,
+            "epsilon_spent": foreseen.spent, "epsilon_after": foreseen.total, "cap": foreseen.cap,
         }));
     }
     print(&format!(
@@ -60,7 +64,7 @@ pub fn run(
         home.name(),
         contract.name(),
         contract.hash(),
-        price(&cost),
+        price,
         kept.display(),
         file.display(),
     ))
@@ -123,19 +127,24 @@ fn check_data(contract: &Contract, index: usize, home: &Home) -> anyhow::Result<
     Ok(())
 }
 
-/// The plan alone must fit the cap. What earlier runs spent is the ledger's to say: it refuses a run for which too little is
-/// left before the run's first round.
-fn check_cap(cost: &SiteCost, home: &Home) -> anyhow::Result<()> {
-    let cap = home.config().cap()?;
+/// The plan must fit the cap together with what earlier runs spent. The ledger asks the same again before the run's first round.
+fn check_cap(foreseen: &Foreseen, home: &Home) -> anyhow::Result<()> {
+    let Foreseen { spent, total, cap } = foreseen;
+    let earlier = if spent.value() > 0.0 {
+        format!(
+            "earlier runs on these records cost ε = {}, and with this plan it would be",
+            up(spent.value())
+        )
+    } else {
+        "the plan costs".to_owned()
+    };
     ensure!(
-        cost.epsilon_exact <= cap.epsilon && cost.delta <= cap.delta,
-        "the plan costs ε = {} at δ = {:e}, and the cap in {} allows ε = {} at δ = {:e}: raise the cap, or ask for a plan that \
-         costs less",
-        up(cost.epsilon_exact),
-        cost.delta,
+        foreseen.is_within_cap(),
+        "{earlier} ε = {} at δ = {:e}, where {} allows ε = {}: raise the cap, or ask for a plan that costs less",
+        up(total.value()),
+        cap.delta.value(),
         home.config().path().display(),
-        cap.epsilon,
-        cap.delta
+        cap.epsilon.value(),
     );
     Ok(())
 }
@@ -158,23 +167,29 @@ fn check_run_folder(contract: &Contract, home: &Home) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn price(cost: &SiteCost) -> String {
+fn price(cost: &SiteCost, foreseen: &Foreseen) -> String {
+    let Foreseen { spent, total, cap } = foreseen;
     format!(
-        "It costs ε = {} at δ = {:e} of the privacy of this site's {} records, if all rounds are run; models go to {}.",
+        "It costs ε = {} at δ = {:e} of the privacy of this site's {} records, if all rounds are run; models go to {}.\n\
+         Of the cap, ε = {} at δ = {:e}, {} is spent so far; after this plan it is {}.",
         up(cost.epsilon_exact),
         cost.delta,
         cost.records,
-        cost.neighbours.join(", ")
+        cost.neighbours.join(", "),
+        cap.epsilon.value(),
+        cap.delta.value(),
+        up(spent.value()),
+        up(total.value()),
     )
 }
 
-fn confirm(contract: &Contract, cost: &SiteCost) -> anyhow::Result<()> {
+fn confirm(contract: &Contract, price: &str) -> anyhow::Result<()> {
     ensure!(
         std::io::stdin().is_terminal(),
         "accepting a plan asks for confirmation, and there is no terminal: add --yes if it has been decided"
     );
     let mut out = std::io::stderr();
-    write!(out, "Plan {}, hash {}.\n{}\nAccept it? [y/N] ", contract.name(), contract.hash(), price(cost))?;
+    write!(out, "Plan {}, hash {}.\n{}\nAccept it? [y/N] ", contract.name(), contract.hash(), price)?;
     out.flush()?;
     let mut answer = String::new();
     std::io::stdin().read_line(&mut answer)?;
