@@ -7,6 +7,9 @@ use std::path::Path;
 use common::{SCHEMA, json, ok, refused, table};
 use padmm_node::contract::{Acceptance, Contract};
 use padmm_node::identity::Home;
+use padmm_node::ledger::{Opening, PlannedRelease, RunStart, SiteLedger};
+use padmm_node::site::fingerprint;
+use padmm_privacy::{Budget, Delta, Epsilon, Event};
 
 const SITES: [&str; 3] = ["north", "south", "west"];
 
@@ -144,4 +147,49 @@ fn a_site_accepts_what_fits_its_data_cap_and_cards() {
     std::fs::copy(at.join("north/cards/west.toml"), at.join("cards/west.toml")).unwrap();
     let data = accept_as_south("plan.toml");
     assert!(data.contains("does not fit the plan's schema") && data.contains("age"), "{data}");
+}
+
+#[test]
+fn what_earlier_runs_spent_counts_before_a_plan_is_accepted() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    study(at);
+    new_plan(at, 200, "plan.toml", &[]);
+    let accept = ["plan", "accept", "plan.toml", "--home", "south", "--cards", "cards", "--yes"];
+    let fresh = json(&ok(at, &[&accept[..], &["--json"]].concat()));
+    assert_eq!(fresh["epsilon_spent"], 0.0);
+    let after = fresh["epsilon_after"].as_f64().unwrap();
+    // At the cap's larger delta the plan costs less than at its own.
+    assert!(after > 1.0 && after <= fresh["epsilon_exact"].as_f64().unwrap(), "{fresh}");
+
+    let home = Home::open(&at.join("south")).unwrap();
+    let event = Event::Gaussian { sensitivity: 1.0, noise_std: 0.75 };
+    let release = PlannedRelease { round: 1, event, n_features: 2, exponent: -20 };
+    let earlier = RunStart {
+        run: "a1".repeat(32),
+        plan_name: "earlier".to_owned(),
+        site: "south".to_owned(),
+        rounds: 1,
+        planned: vec![release],
+        epsilon_exact: Epsilon::new(4.0).unwrap(),
+        delta: Delta::new(1e-3).unwrap(),
+        noise: "for tests".to_owned(),
+    };
+    let fingerprint = fingerprint(home.dataset_key(), &at.join("south.csv")).unwrap();
+    let cap = Budget::new(6.0, 1e-3).unwrap();
+    let opening = Opening { data_set: "south".to_owned(), fingerprint, cap };
+    let mut ledger = SiteLedger::create(&home.ledgers().join("south.ledger"), opening).unwrap();
+    ledger.start_run(&earlier).unwrap();
+    ledger.forfeit(&earlier.run, &release, "for this test").unwrap();
+    let spent = ledger.epsilon_spent().value();
+    assert!(spent > 3.0 && spent < 6.0, "{spent}");
+    let refusal = refused(at, &accept);
+    assert!(
+        refusal.contains("earlier runs on these records cost") && refusal.contains("allows ε = 6"),
+        "{refusal}"
+    );
+    // Other people's records have a budget of their own.
+    let text = std::fs::read_to_string(at.join("south.csv")).unwrap();
+    std::fs::write(at.join("south.csv"), text + "\n").unwrap();
+    ok(at, &accept);
 }

@@ -92,3 +92,33 @@ fn an_authority_gets_a_request_and_its_certificate_is_installed() {
     assert!(refused(at, &["site", "certify", "absent.pem", "--home", "north"]).contains("absent.pem"));
     assert!(padmm(at, &["site", "--help"]).status.success());
 }
+
+#[test]
+fn a_site_moves_with_a_new_card_and_the_same_identity() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    init(at, "north");
+    init(at, "south");
+    ok(at, &["site", "add-card", "north/card.toml", "--home", "south"]);
+    let before = Card::read(&at.join("north/card.toml")).unwrap();
+    let moved = [
+        "site",
+        "move",
+        "--home",
+        "north",
+        "--address",
+        "new.example:9000",
+        "--relay",
+        "https://relay.example",
+    ];
+    let said = ok(at, &moved);
+    assert!(said.contains("new.example:9000") && said.contains("site.toml"), "{said}");
+    let after = Card::read(&at.join("north/card.toml")).unwrap();
+    assert_eq!((after.serial(), after.fingerprint()), (2, before.fingerprint()));
+    assert_eq!((after.transport(), after.relay()), (before.transport(), Some("https://relay.example")));
+    assert_eq!(
+        json(&ok(at, &["site", "add-card", "north/card.toml", "--home", "south", "--json"]))["import"],
+        "updated"
+    );
+    assert!(refused(at, &["site", "move", "--home", "north"]).contains("--address"));
+}

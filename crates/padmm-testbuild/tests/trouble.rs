@@ -207,6 +207,42 @@ fn records_that_changed_need_a_persons_word_and_the_old_file_goes_on() {
     goes_on(&network, &mut running);
 }
 
+/// A ledger of other people's records does not make a neighbour's memory of the first one a sign of a restored backup.
+#[test]
+fn records_of_other_people_get_a_ledger_of_their_own_and_neighbours_find_nothing_wrong() {
+    let network = Network::make(SHAPE);
+    let mut running = Running::new(&network);
+    running.start_all();
+    running.finish();
+    let mut again = network.contract.draft().clone();
+    again.name = "again".parse().unwrap();
+    let again = again.check().unwrap();
+    (0..SHAPE.sites).for_each(|site| network.accept(site, &again));
+    std::fs::write(network.sites[0].home.join("records.csv"), common::records(9, 60)).unwrap();
+    let start = |site: usize, flags: &[&str]| {
+        Command::new(env!("CARGO_BIN_EXE_padmm-testbuild"))
+            .args(["site", "run", "--run", "again", "--test-noise-seed", common::SEED, "--home"])
+            .arg(&network.sites[site].home)
+            .args(flags)
+            .stdin(std::process::Stdio::null())
+            .stdout(std::process::Stdio::null())
+            .stderr(std::process::Stdio::piped())
+            .spawn()
+            .unwrap()
+    };
+    let sites = [start(0, &["--new-data", "others"]), start(1, &[]), start(2, &[])];
+    for site in sites {
+        let out = site.wait_with_output().unwrap();
+        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    }
+    let folder = network.sites[0].home.join("ledgers");
+    for (name, run) in [("records", &network.contract), ("others", &again)] {
+        let view = SiteLedger::read(&folder.join(format!("{name}.ledger"))).unwrap();
+        let runs: Vec<String> = view.state().runs().map(|r| r.start.run.clone()).collect();
+        assert_eq!(runs, [run.hash().to_string()], "{name}");
+    }
+}
+
 #[test]
 fn another_number_of_records_than_the_plans_is_refused() {
     let network = Network::make(SHAPE);
@@ -268,7 +304,7 @@ fn the_log_says_whose_signature_is_missing_and_the_run_starts_when_it_is_there()
     let word = network.run_file(2, "south.accept");
     let text = std::fs::read_to_string(&word).unwrap();
     std::fs::remove_file(&word).unwrap();
-    assert_says(&refusal(&network, 2, &[]), &["south has not accepted this plan", "padmm plan accept"]);
+    assert_says(&refusal(&network, 2, &[]), &["south has not accepted a plan named trial", "--home"]);
     std::fs::write(&word, text).unwrap();
     running.start(2);
     running.finish();

@@ -42,6 +42,8 @@ pub struct SiteLedger {
     pub(super) within_cap: Option<Spending>,
     /// Set while a write is under way and left set by a failed one: what is on the disk is then for the next start to find out.
     pub(super) is_stopped: bool,
+    /// The last entry, if it is a release: it is about to be sent.
+    pub(super) newest: Option<(u64, Vec<u8>)>,
     _lock: Option<File>,
 }
 
@@ -123,6 +125,7 @@ impl SiteLedger {
             reserved,
             within_cap: None,
             is_stopped: false,
+            newest: None,
             _lock: lock,
         }
     }

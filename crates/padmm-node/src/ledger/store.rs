@@ -27,7 +27,7 @@ CREATE TRIGGER entries_do_not_change BEFORE UPDATE ON entries
   BEGIN SELECT RAISE(ABORT, 'entries of a ledger are never changed'); END;
 CREATE TABLE received(
   run TEXT NOT NULL, sender TEXT NOT NULL, stage INTEGER NOT NULL, turn INTEGER NOT NULL, bytes BLOB NOT NULL,
-  PRIMARY KEY(run, sender, stage, turn)) WITHOUT ROWID;
+  PRIMARY KEY(run, sender, stage, turn));
 ";
 
 /// `<path>.<what>`.
