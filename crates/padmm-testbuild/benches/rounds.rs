@@ -26,6 +26,17 @@ fn main() {
     if let Some(place) = arguments.iter().position(|a| a == "--bare-peer") {
         return bare::peer(&arguments[place + 1..]);
     }
+    // One of the four alone, for a profiler.
+    if let Some(place) = arguments.iter().position(|a| a == "--only") {
+        let rate = match arguments.get(place + 1).map(String::as_str) {
+            Some("bare") => bare::run(1500),
+            Some("sites") => sites::run(1500, true).0,
+            Some("durable") => sites::run(500, false).0,
+            Some("synced") => sync_rate(500),
+            other => panic!("--only bare, sites, durable or synced, not {other:?}"),
+        };
+        return println!("{rate:.0} rounds/s");
+    }
     let rounds: u32 = if arguments.iter().any(|a| a == "--quick") { 300 } else { 1500 };
     let series = 3;
     let median = |mut values: Vec<f64>| {
