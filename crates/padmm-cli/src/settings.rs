@@ -8,15 +8,12 @@ pub use plan_flags::PlanFlags;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow, bail};
-use padmm_core::algorithm::AlgorithmKind;
 use padmm_core::graph::GraphSpec;
-use padmm_core::loss::Loss;
-use padmm_core::plan::{Output, PlanDraft};
-use padmm_core::regularizer::Regularizer;
+use padmm_core::plan::PlanDraft;
 use padmm_data::{Loaded, Source};
-use padmm_privacy::{AccountantKind, SensitivityBasis};
-use padmm_sim::{Holdout, NoiseKind, SimulationPlan, Split};
-use serde::{Deserialize, Deserializer, Serialize};
+use padmm_sim::SimulationPlan;
+use padmm_sim::settings::text_or_number;
+use serde::{Deserialize, Serialize};
 
 /// Everything that can be set. A key left out has the default that its flag's help names.
 #[derive(clap::Args, Clone, Debug, Default, Deserialize, Serialize)]
@@ -124,22 +121,6 @@ pub struct Settings {
     seed: Option<u64>,
 }
 
-/// A file may say `holdout = 0.2` without quotation marks.
-fn text_or_number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
-    #[derive(Deserialize)]
-    #[serde(untagged, expecting = "`holdout` is a fraction or one of \"official\", \"none\"")]
-    enum Either {
-        Text(String),
-        Number(f64),
-    }
-    Either::deserialize(deserializer).map(|either| {
-        Some(match either {
-            Either::Text(text) => text,
-            Either::Number(number) => number.to_string(),
-        })
-    })
-}
-
 /// A graph in a flag is text; in a file it may also be an array of pairs of site names.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(transparent)]
@@ -233,104 +214,45 @@ impl Settings {
 
     /// The checked plan of a simulation on `loaded`.
     pub fn simulation(&self, loaded: &Loaded, reference: bool) -> anyhow::Result<SimulationPlan> {
-        let split = match &self.split {
-            Some(text) => text.parse()?,
-            None if loaded.encoded.sites.is_some() && self.agents.is_none() => Split::Site,
-            None => Split::Even,
-        };
-        let holdout = self.holdout.as_deref().map_or(Ok(Holdout::None), str::parse)?;
-        let noise = named(
-            "noise",
-            self.noise.as_deref(),
-            &[("seeded", NoiseKind::Seeded), ("secure", NoiseKind::Secure)],
-        )?;
-        let plan = self.draft()?.check()?;
-        let usual = match plan.settings().algorithm.graph_needed() {
-            Some(needed) => needed.parse()?,
-            None => GraphSpec::Complete,
-        };
-        Ok(SimulationPlan {
-            dataset: loaded.name.clone(),
-            n_agents: self.agents,
-            graph: self.graph.clone().map_or(usual, |g| g.0),
-            split,
-            holdout,
-            runs: self.runs.unwrap_or(1),
-            seed: self.seed.unwrap_or(1),
-            noise: noise.unwrap_or_default(),
-            reference,
-            rank_rounds: true,
-            plan,
-        })
+        Ok(self.plain().simulation(&loaded.name, loaded.encoded.sites.is_some(), reference)?)
     }
 
     /// The plan's own part.
     pub fn draft(&self) -> anyhow::Result<PlanDraft> {
-        let d = PlanDraft::default();
-        let algorithms = AlgorithmKind::ALL.map(|a| (a.name(), a));
-        let accountants = [
-            ("exact", AccountantKind::Exact),
-            ("paper", AccountantKind::Paper),
-            ("basic", AccountantKind::Basic),
-        ];
-        let bases = [("record", SensitivityBasis::Record), ("paper", SensitivityBasis::Paper)];
-        let outputs = [("smoothed", Output::Smoothed), ("last", Output::Last)];
-        Ok(PlanDraft {
-            algorithm: named("algorithm", self.algorithm.as_deref(), &algorithms)?.unwrap_or(d.algorithm),
-            rounds: self.rounds.unwrap_or(d.rounds),
-            penalty: self.penalty.or(d.penalty),
-            decay: self.decay.unwrap_or(d.decay),
-            epsilon: self.epsilon.unwrap_or(d.epsilon),
-            delta: self.delta.unwrap_or(d.delta),
-            accountant: named("accountant", self.accountant.as_deref(), &accountants)?
-                .unwrap_or(d.accountant),
-            sensitivity: named("sensitivity", self.sensitivity.as_deref(), &bases)?.unwrap_or(d.sensitivity),
-            loss: self.loss()?.unwrap_or(d.loss),
-            regularizer: self.regularizer()?,
-            tolerance: self.tolerance.or(d.tolerance),
-            output: named("output", self.output.as_deref(), &outputs)?.unwrap_or(d.output),
-            penalty_growth: self.penalty_growth,
-            rate_growth: self.rate_growth,
-            even_damping: self.even_damping,
-            relaxation: self.relaxation,
-            model_bound: self.model_bound,
-        })
+        Ok(self.plain().draft()?)
     }
 
-    fn loss(&self) -> anyhow::Result<Option<Loss>> {
-        let width = |default| self.loss_width.unwrap_or(default);
-        let known = [
-            ("logistic", Loss::Logistic),
-            ("hinge", Loss::Hinge),
-            ("huberized-hinge", Loss::HuberizedHinge { width: width(0.5) }),
-            ("huber", Loss::Huber { width: width(0.1) }),
-            ("squared", Loss::Squared),
-        ];
-        named("loss", self.loss.as_deref(), &known)
-    }
-
-    fn regularizer(&self) -> anyhow::Result<Regularizer> {
-        let strength = self.regularization.unwrap_or(1e-3);
-        let l2 = Regularizer::L2 { strength };
-        let known = [
-            ("none", Regularizer::None),
-            ("l2", l2),
-            ("l1", Regularizer::L1 { strength }),
-            ("elastic-net", Regularizer::ElasticNet { strength, l1_ratio: self.l1_ratio.unwrap_or(0.5) }),
-            ("group-lasso", Regularizer::GroupLasso { strength }),
-        ];
-        Ok(named("regularizer", self.regularizer.as_deref(), &known)?.unwrap_or(l2))
-    }
-}
-
-/// The value that a name stands for.
-fn named<T: Copy>(flag: &str, text: Option<&str>, known: &[(&str, T)]) -> anyhow::Result<Option<T>> {
-    let Some(text) = text else { return Ok(None) };
-    match known.iter().find(|k| k.0 == text) {
-        Some(k) => Ok(Some(k.1)),
-        None => {
-            let names: Vec<&str> = known.iter().map(|k| k.0).collect();
-            bail!("--{flag} '{text}' is not known: use {}", names.join(", "))
+    /// The same settings without the place of the records, which is the command's own business.
+    fn plain(&self) -> padmm_sim::Settings {
+        let s = self.clone();
+        padmm_sim::Settings {
+            agents: s.agents,
+            split: s.split,
+            holdout: s.holdout,
+            loss: s.loss,
+            loss_width: s.loss_width,
+            regularizer: s.regularizer,
+            regularization: s.regularization,
+            l1_ratio: s.l1_ratio,
+            algorithm: s.algorithm,
+            graph: s.graph.map(|g| g.0),
+            penalty: s.penalty,
+            rounds: s.rounds,
+            penalty_growth: s.penalty_growth,
+            rate_growth: s.rate_growth,
+            even_damping: s.even_damping,
+            relaxation: s.relaxation,
+            model_bound: s.model_bound,
+            tolerance: s.tolerance,
+            output: s.output,
+            epsilon: s.epsilon,
+            delta: s.delta,
+            decay: s.decay,
+            accountant: s.accountant,
+            sensitivity: s.sensitivity,
+            noise: s.noise,
+            runs: s.runs,
+            seed: s.seed,
         }
     }
 }

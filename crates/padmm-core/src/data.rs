@@ -112,6 +112,14 @@ impl Dataset {
         Dataset::new(self.n_features, self.n_numeric, self.n_hot, self.norm_bound)
     }
 
+    /// Makes room for `n` more records, so that a large set is not moved while it grows.
+    pub fn reserve(&mut self, n: usize) {
+        self.numeric.reserve_exact(n * self.stride);
+        self.hot.reserve_exact(n * self.n_hot);
+        self.scale.reserve_exact(n);
+        self.labels.reserve_exact(n);
+    }
+
     /// Adds a record, scaling it down to `‖a‖₂ ≤ norm_bound` where it is longer — MATH §3.
     ///
     /// The scale is rounded so that the bound holds of the floating-point values that are later used.

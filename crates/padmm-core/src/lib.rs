@@ -1,6 +1,7 @@
 //! The mathematics of private ADMM: data, losses, solvers, steps and agents. No I/O, no clock, no randomness
 //! of its own.
 
+pub mod account;
 pub mod agent;
 pub mod algorithm;
 pub mod data;

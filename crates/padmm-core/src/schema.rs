@@ -10,10 +10,12 @@
 mod draft;
 mod encode;
 mod error;
+mod matrix;
 
 pub use draft::{ColumnDraft, LabelDraft, Scalar, SchemaDraft, SiteDraft};
-pub use encode::{Encoded, Encoder, Purpose, Sites, looks_like_header};
+pub use encode::{Cell, Encoded, Encoder, Purpose, Sites, looks_like_header};
 pub use error::SchemaError;
+pub use matrix::MatrixEncoder;
 
 use crate::data::FeatureSpace;
 use serde::{Deserialize, Serialize};

@@ -195,7 +195,7 @@ impl ShippedSet {
     /// Hands over every record, trimmed, with the tag as last cell; rows are numbered as in the exported file.
     ///
     /// Lines that are not records are the empty one at the end and, in adult.test, the first, which has one cell.
-    pub(crate) fn for_each(
+    pub fn for_each(
         &self,
         mut each: impl FnMut(u64, &[&str], &ShippedFile) -> Result<(), SchemaError>,
     ) -> Result<(), SchemaError> {

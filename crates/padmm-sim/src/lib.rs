@@ -3,12 +3,15 @@
 
 pub mod metrics;
 pub mod noise;
+mod optimum;
 pub mod record;
+pub mod settings;
 mod simulation;
 pub mod split;
 
 pub use noise::InsecureSeededNoise;
 pub use record::Record;
+pub use settings::Settings;
 pub use simulation::{NoiseKind, Progress, Simulation, SimulationPlan, simulate};
 pub use split::{Holdout, Split};
 
@@ -21,6 +24,19 @@ use padmm_privacy::PrivacyError;
 /// Why a simulation cannot run.
 #[derive(Debug, thiserror::Error)]
 pub enum SimError {
+    /// A name that is not one of the choices.
+    #[error("--{setting} '{text}' is not known: use {known}")]
+    UnknownName {
+        /// The flag or key.
+        setting: &'static str,
+        /// What was given.
+        text: String,
+        /// The choices.
+        known: String,
+    },
+    /// Somebody did not want to wait for the rest.
+    #[error("the simulation was stopped before its last round")]
+    Stopped,
     /// A split that is not known.
     #[error(
         "--split '{text}' is not known: use even, site, label-skew:ALPHA or size-skew:ALPHA with ALPHA above 0"

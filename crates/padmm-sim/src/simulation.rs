@@ -1,7 +1,7 @@
 //! The driver: moves messages between agents, and looks.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
 use padmm_core::agent::{Agent, AgentSetup, Outcome};
@@ -9,13 +9,9 @@ use padmm_core::algorithm::AlgorithmKind;
 use padmm_core::data::{Dataset, FeatureSpace};
 use padmm_core::evaluate::score;
 use padmm_core::graph::{Graph, GraphSpec};
-use padmm_core::loss::Loss;
 use padmm_core::message::{Incoming, Outgoing};
-use padmm_core::objective::{Objective, ObjectiveBuffers, Part};
 use padmm_core::plan::{Output, Plan};
-use padmm_core::regularizer::Penalty;
 use padmm_core::schema::Encoded;
-use padmm_core::solver::{Solver, Status};
 use padmm_core::terms::{Network, Terms};
 use padmm_privacy::{
     Gate, Mechanism, MemoryLedger, NoiseSource, PrivacyReport, Public, RequiredCertificate, Schedule,
@@ -24,6 +20,7 @@ use padmm_privacy::{
 use rayon::prelude::*;
 
 use crate::metrics::{Evaluation, ModelMetrics, RoundMetrics, center, panel, spread};
+use crate::optimum::{pooled_optimum, site_accuracy};
 use crate::record::{
     Charges, Counts, FORMAT, MeanStd, Optimum, PrivacyRecord, Record, RunRecord, Setting, SiteRecord, Summary,
 };
@@ -65,6 +62,20 @@ pub struct SimulationPlan {
     pub rank_rounds: bool,
     /// The plan.
     pub plan: Plan,
+}
+
+impl SimulationPlan {
+    /// Refuses labels of the kind that the loss is not about.
+    pub fn check_label(&self, is_binary: bool) -> Result<(), SimError> {
+        let loss = self.plan.settings().loss;
+        let kind = |binary| if binary { "binary" } else { "numeric" };
+        let (needed, found) = (kind(loss.is_classification()), kind(is_binary));
+        if needed == found {
+            Ok(())
+        } else {
+            Err(SimError::LabelKind { loss: loss.to_string(), needed, found })
+        }
+    }
 }
 
 /// How far a simulation is.
@@ -150,15 +161,7 @@ impl Simulation {
         if setting.runs == 0 {
             return Err(SimError::NoRuns);
         }
-        let loss = setting.plan.settings().loss;
-        if loss.is_classification() != encoded.label_is_binary() {
-            let kind = |binary| if binary { "binary" } else { "numeric" };
-            return Err(SimError::LabelKind {
-                loss: loss.to_string(),
-                needed: kind(loss.is_classification()),
-                found: kind(encoded.label_is_binary()),
-            });
-        }
+        setting.check_label(encoded.label_is_binary())?;
         let sites = deal(&encoded, setting.n_agents, setting.split, setting.holdout, setting.seed)?;
         let graph = setting.graph.build(sites.names.len(), &sites.names, setting.seed)?;
         Self::of_sites(setting, sites, graph, encoded.features, encoded.n_dropped)
@@ -232,6 +235,15 @@ impl Simulation {
 
     /// Runs everything; returns the record and the first site's kept model of the first run.
     pub fn run(&self, watch: &(dyn Fn(Progress) + Sync)) -> Result<(Record, Vec<f64>), SimError> {
+        self.run_unless(&AtomicBool::new(false), watch)
+    }
+
+    /// The same, given up after the round in which `stop` becomes true.
+    pub fn run_unless(
+        &self,
+        stop: &AtomicBool,
+        watch: &(dyn Fn(Progress) + Sync),
+    ) -> Result<(Record, Vec<f64>), SimError> {
         let start = Instant::now();
         let plan = &self.setting.plan;
         let is_private = plan.settings().algorithm.is_private();
@@ -242,16 +254,17 @@ impl Simulation {
         let on_round = |m: &RoundMetrics| {
             let done = done.fetch_add(1, Ordering::Relaxed) + 1;
             watch(Progress { done, total, average_loss: m.average_loss, epsilon: m.epsilon_exact });
+            !stop.load(Ordering::Relaxed)
         };
         let reference = with_reference
             .then(|| {
                 let (plain, terms) = self.reference()?;
-                Ok::<_, SimError>(self.run_with(&plain, &terms, 0, &on_round)?.record)
+                Ok::<_, SimError>(self.run_while(&plain, &terms, 0, &on_round)?.record)
             })
             .transpose()?;
         let runs: Vec<Run> = (0..self.setting.runs)
             .into_par_iter()
-            .map(|run| self.run_once(run, &on_round))
+            .map(|run| self.run_while(plan, &self.terms, run, &on_round))
             .collect::<Vec<_>>()
             .into_iter()
             .collect::<Result<_, _>>()?;
@@ -317,6 +330,21 @@ impl Simulation {
         run: u32,
         on_round: &(dyn Fn(&RoundMetrics) + Sync),
     ) -> Result<Run, SimError> {
+        let always = |metrics: &RoundMetrics| {
+            on_round(metrics);
+            true
+        };
+        self.run_while(plan, terms, run, &always)
+    }
+
+    /// The same for as long as `on_round` says to go on.
+    fn run_while(
+        &self,
+        plan: &Plan,
+        terms: &Terms,
+        run: u32,
+        on_round: &(dyn Fn(&RoundMetrics) -> bool + Sync),
+    ) -> Result<Run, SimError> {
         let rounds = plan.settings().rounds;
         let mut agents = self.agents(plan, terms, run)?;
         let mut trace = Vec::with_capacity(rounds as usize);
@@ -327,7 +355,9 @@ impl Simulation {
             let (metrics, moved) = rayon::join(look, || self.exchange(&mut agents));
             moved?;
             if let Some(metrics) = metrics {
-                on_round(&metrics);
+                if !on_round(&metrics) {
+                    return Err(SimError::Stopped);
+                }
                 trace.push(metrics);
             }
             let done = trace.len() as u32;
@@ -543,45 +573,4 @@ fn check_ledger(agent: &Agent, schedule: Option<&Schedule>) {
     let announced = (1..=schedule.rounds()).filter_map(|round| Some((round, schedule.event(round)?)));
     let charged = agent.debits().iter().map(|d| (d.round, d.event));
     assert!(announced.eq(charged), "the ledger holds what the plan announced, round by round");
-}
-
-/// Accuracy of a model on one site's records that were set aside; none for regression or without records.
-fn site_accuracy(loss: Loss, test: &Dataset, model: &[f64]) -> Option<f64> {
-    if test.n_records() == 0 { None } else { score(loss, &[test], model, true).accuracy }
-}
-
-/// Minimises `Σ_i f_i` over all records at once — MATH §1, eq. (1): what a pooled data set would give.
-fn pooled_optimum(
-    plan: &Plan,
-    space: &FeatureSpace,
-    shards: &[Arc<Dataset>],
-    test: &Dataset,
-) -> Result<(Vec<f64>, Optimum), SimError> {
-    let settings = plan.settings();
-    let n_agents = shards.len() as f64;
-    let parts: Vec<Part> = shards.iter().map(|s| Part::mean(s)).collect();
-    // Σ_i R/N = R: the whole regulariser, once.
-    let penalty = Penalty::new(&settings.regularizer, space, 1.0);
-    // Without strong convexity a minimiser may not exist; a ridge far below any other term makes it one.
-    let ridge = if penalty.strong_convexity() > 0.0 { 0.0 } else { 1e-9 * n_agents };
-    let objective = Objective::new(&parts, settings.loss, &penalty, &[], ridge);
-    let tolerance = if settings.loss.curvature_bound().is_some() { 1e-9 } else { 1e-6 } * n_agents;
-    let solution = Solver::new().solve(&objective, &vec![0.0; space.n_features()], tolerance);
-    if solution.status != Status::Solved {
-        return Err(SimError::NoOptimum { tolerance, residual: solution.residual });
-    }
-    let x = solution.point;
-    let value = objective.value(&x, &mut ObjectiveBuffers::default()) / n_agents;
-    let train: Vec<&Dataset> = shards.iter().map(|s| &**s).collect();
-    let (scores, _) = Evaluation { loss: settings.loss, train: &train, test, rank: true }.one(&x);
-    let norm = x.iter().map(|v| v * v).sum::<f64>().sqrt();
-    let optimum = Optimum {
-        loss: scores.loss,
-        objective: value,
-        norm,
-        accuracy: scores.accuracy,
-        auc: scores.auc,
-        site_accuracy: vec![],
-    };
-    Ok((x, optimum))
 }

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use padmm_core::data::Dataset;
 use padmm_core::plan::PlanError;
-use padmm_core::schema::Encoded;
+use padmm_core::schema::{Encoded, Sites as OfRecords};
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha12Rng;
@@ -147,6 +147,40 @@ pub struct Sites {
     pub site_tests: Vec<Dataset>,
 }
 
+/// What decides who gets which record; the records themselves are not looked at.
+#[derive(Clone, Copy)]
+pub struct Facts<'a> {
+    /// A label each.
+    pub labels: &'a [f64],
+    /// Where each record comes from, if that is known.
+    pub sites: Option<&'a OfRecords>,
+    /// Which records are of the published test file, if there is one.
+    pub official_test: Option<&'a [bool]>,
+}
+
+impl<'a> Facts<'a> {
+    /// Of encoded records.
+    pub fn of(encoded: &'a Encoded) -> Self {
+        Facts {
+            labels: encoded.records.labels(),
+            sites: encoded.sites.as_ref(),
+            official_test: encoded.official_test.as_deref(),
+        }
+    }
+}
+
+/// Which record goes where, by its number.
+pub struct Places {
+    /// Names of the sites.
+    pub names: Vec<String>,
+    /// Each site's records.
+    pub shards: Vec<Vec<usize>>,
+    /// Records that are set aside.
+    pub test: Vec<usize>,
+    /// The same by sites; empty unless the data's sites are the agents.
+    pub site_tests: Vec<Vec<usize>>,
+}
+
 /// Deals the records of `encoded` to `n_agents` sites (all the sites of the site column with [`Split::Site`]).
 pub fn deal(
     encoded: &Encoded,
@@ -155,14 +189,37 @@ pub fn deal(
     holdout: Holdout,
     seed: u64,
 ) -> Result<Sites, SimError> {
+    let records = &encoded.records;
+    let places = places(Facts::of(encoded), n_agents, split, holdout, seed)?;
+    let collect = |rows: &Vec<usize>| {
+        let mut set = records.empty_like();
+        set.reserve(rows.len());
+        rows.iter().for_each(|&r| set.push_row(records.row(r)));
+        set
+    };
+    Ok(Sites {
+        shards: places.shards.iter().map(collect).collect(),
+        test: collect(&places.test),
+        site_tests: places.site_tests.iter().map(collect).collect(),
+        names: places.names,
+    })
+}
+
+/// Decides where each record goes, for whoever has the records in another form than encoded.
+pub fn places(
+    facts: Facts<'_>,
+    n_agents: Option<usize>,
+    split: Split,
+    holdout: Holdout,
+    seed: u64,
+) -> Result<Places, SimError> {
     let mut generator = ChaCha12Rng::seed_from_u64(seed);
     generator.set_stream(u64::MAX);
-    let records = &encoded.records;
-    let mut order: Vec<usize> = (0..records.n_records()).collect();
+    let mut order: Vec<usize> = (0..facts.labels.len()).collect();
     order.shuffle(&mut generator);
-    let (test, train) = set_aside(encoded, order, holdout)?;
-    let (names, places) = match split {
-        Split::Site => by_site(encoded, &train, n_agents)?,
+    let (test, train) = set_aside(facts, order, holdout)?;
+    let (names, shards) = match split {
+        Split::Site => by_site(facts, &train, n_agents)?,
         _ => {
             let n = n_agents.unwrap_or(5);
             if n == 0 {
@@ -173,30 +230,22 @@ pub fn deal(
                 return Err(SimError::TooManyAgents { agents: n, records: train.len() });
             }
             let names = (1..=n).map(|i| format!("agent-{i}")).collect();
-            (names, by_share(records, train, n, split, &mut generator)?)
+            (names, by_share(facts.labels, train, n, split, &mut generator)?)
         }
     };
-    let collect = |rows: &[usize]| {
-        let mut set = records.empty_like();
-        rows.iter().for_each(|&r| set.push_row(records.row(r)));
-        set
-    };
-    let site_tests = match (&encoded.sites, split) {
+    let site_tests = match (facts.sites, split) {
         (Some(sites), Split::Site) => {
-            let at = |s: usize| -> Vec<usize> {
-                test.iter().copied().filter(|&r| sites.of_record[r] as usize == s).collect()
-            };
-            (0..names.len()).map(|s| collect(&at(s))).collect()
+            let at = |s: usize| test.iter().copied().filter(|&r| sites.of_record[r] as usize == s).collect();
+            (0..names.len()).map(at).collect()
         }
         _ => vec![],
     };
-    let shards = places.iter().map(|rows| collect(rows)).collect();
-    Ok(Sites { names, shards, test: collect(&test), site_tests })
+    Ok(Places { names, shards, test, site_tests })
 }
 
 /// Test and training rows, in the shuffled order.
 fn set_aside(
-    encoded: &Encoded,
+    facts: Facts<'_>,
     order: Vec<usize>,
     holdout: Holdout,
 ) -> Result<(Vec<usize>, Vec<usize>), SimError> {
@@ -214,8 +263,8 @@ fn set_aside(
             let records = order.len();
             let mut strata: BTreeMap<(u32, bool), Vec<usize>> = BTreeMap::new();
             for r in order {
-                let site = encoded.sites.as_ref().map_or(0, |s| s.of_record[r]);
-                strata.entry((site, encoded.records.row(r).label > 0.0)).or_default().push(r);
+                let site = facts.sites.map_or(0, |s| s.of_record[r]);
+                strata.entry((site, facts.labels[r] > 0.0)).or_default().push(r);
             }
             let (mut test, mut train) = (vec![], vec![]);
             for rows in strata.values() {
@@ -230,7 +279,7 @@ fn set_aside(
             Ok((test, train))
         }
         Holdout::Official => {
-            let official = encoded.official_test.as_ref().ok_or(SimError::NoOfficialTest)?;
+            let official = facts.official_test.ok_or(SimError::NoOfficialTest)?;
             Ok(order.into_iter().partition(|&r| official[r]))
         }
     }
@@ -238,8 +287,8 @@ fn set_aside(
 
 type Dealt = (Vec<String>, Vec<Vec<usize>>);
 
-fn by_site(encoded: &Encoded, train: &[usize], n_agents: Option<usize>) -> Result<Dealt, SimError> {
-    let sites = encoded.sites.as_ref().ok_or(SimError::NoSiteColumn)?;
+fn by_site(facts: Facts<'_>, train: &[usize], n_agents: Option<usize>) -> Result<Dealt, SimError> {
+    let sites = facts.sites.ok_or(SimError::NoSiteColumn)?;
     if let Some(n) = n_agents.filter(|&n| n != sites.names.len()) {
         return Err(SimError::AgentsAreSites { agents: n, sites: sites.names.len() });
     }
@@ -254,7 +303,7 @@ fn by_site(encoded: &Encoded, train: &[usize], n_agents: Option<usize>) -> Resul
 }
 
 fn by_share(
-    records: &Dataset,
+    labels: &[f64],
     train: Vec<usize>,
     n: usize,
     split: Split,
@@ -265,7 +314,7 @@ fn by_share(
             Split::LabelSkew(alpha) => {
                 let mut places = vec![vec![]; n];
                 let (positive, negative): (Vec<usize>, Vec<usize>) =
-                    train.iter().partition(|&&r| records.row(r).label > 0.0);
+                    train.iter().partition(|&&r| labels[r] > 0.0);
                 for class in [positive, negative] {
                     for (place, rows) in places.iter_mut().zip(cut(&class, &dirichlet(n, alpha, generator))) {
                         place.extend_from_slice(rows);

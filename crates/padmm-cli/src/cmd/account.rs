@@ -1,9 +1,9 @@
 //! `padmm account`: from noise to ε and from ε to noise, without data.
 
-mod noise;
 mod render;
 
 use anyhow::{Context, ensure};
+use padmm_core::account::{Noise, Wanted};
 use padmm_privacy::{
     AccountantKind, Budget, Decay, Delta, GdpMu, ZcdpRho, gdp_epsilon, group_mu, group_rho, paper_epsilon,
     rho_to_mu, zcdp_epsilon,
@@ -12,8 +12,6 @@ use serde::Serialize;
 
 use super::print;
 pub use render::up;
-
-use noise::{Noise, Wanted};
 
 /// Rows of the curve that are shown without `--all-rounds`.
 const ROWS: u32 = 12;

@@ -18,6 +18,17 @@ pub enum Purpose {
     Predict,
 }
 
+/// One cell of a table.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Cell<'c> {
+    /// What the table itself marks as missing.
+    Missing,
+    /// A text, as in a file.
+    Text(&'c str),
+    /// A number that was never text; it means what its shortest text would mean, and NaN is missing.
+    Number(f64),
+}
+
 /// Which site each record belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sites {
@@ -92,6 +103,8 @@ pub struct Encoder<'s> {
     roles: Vec<Role>,
     /// For each column of the schema: its texts in comparable form, sorted, with what each stands for.
     codes: Vec<Vec<(&'s str, u32)>>,
+    /// For each column of the schema: numbers that stand for "missing" or "not measured".
+    absent_numbers: Vec<Vec<(f64, MissingRule)>>,
     classes: Vec<(&'s str, f64)>,
     records: Dataset,
     sites: Option<Sites>,
@@ -140,6 +153,7 @@ impl Schema {
             schema: self,
             roles,
             codes,
+            absent_numbers: self.columns.iter().map(|column| self.absent_numbers(column)).collect(),
             classes,
             records: Dataset::new(features.n_features(), self.n_numeric(), self.n_hot(), self.norm_bound),
             sites: sites.map(|site| Sites { names: names(site), of_record: vec![] }),
@@ -151,6 +165,17 @@ impl Schema {
             hot,
             clipped: vec![],
         })
+    }
+
+    /// The listed texts of a column that are numbers, those that are filled first.
+    fn absent_numbers(&self, column: &Column) -> Vec<(f64, MissingRule)> {
+        let numbers = |texts: &[String], rule| {
+            texts.iter().filter_map(|text| parse(canonical(text))).map(|v| (v, rule)).collect::<Vec<_>>()
+        };
+        let mut found = numbers(&column.fill_values, MissingRule::Fill);
+        found.extend(numbers(&self.missing_values, self.missing));
+        found.extend(numbers(&column.missing_values, self.missing));
+        found
     }
 
     /// Gives every column of the file its role, or says which columns are absent or unknown.
@@ -215,6 +240,15 @@ impl Encoder<'_> {
         row: u64,
         cells: impl IntoIterator<Item = Option<&'c str>>,
     ) -> Result<bool, SchemaError> {
+        self.push_cells(row, cells.into_iter().map(|cell| cell.map_or(Cell::Missing, Cell::Text)))
+    }
+
+    /// The same for a table whose cells have types.
+    pub fn push_cells<'c>(
+        &mut self,
+        row: u64,
+        cells: impl IntoIterator<Item = Cell<'c>>,
+    ) -> Result<bool, SchemaError> {
         let mut first_error = None;
         let mut dropped = false;
         let (mut label, mut site) = (0.0, None);
@@ -223,13 +257,27 @@ impl Encoder<'_> {
         for cell in cells {
             n_cells += 1;
             let Some(role) = self.roles.get(n_cells - 1) else { continue };
-            let cell = cell.map(canonical);
+            let written;
+            let (cell, number) = match cell {
+                Cell::Missing => (None, None),
+                Cell::Number(v) if v.is_nan() => (None, None),
+                Cell::Text(text) => (Some(canonical(text)), None),
+                Cell::Number(v) if matches!(role, Role::Numeric { .. }) => (None, Some(v)),
+                Cell::Number(v) => {
+                    written = v.to_string();
+                    (Some(written.as_str()), None)
+                }
+            };
             let result = match *role {
                 Role::Unread => Ok(()),
                 Role::Label => self.label(row, cell).map(|value| label = value),
                 Role::Site => self.site(row, cell).map(|index| site = Some(index)),
                 Role::Numeric { column, slot } => {
-                    self.number(row, column, cell).map(|v| self.numeric[slot] = v)
+                    let value = match number {
+                        Some(number) => self.typed_number(row, column, number),
+                        None => self.number(row, column, cell),
+                    };
+                    value.map(|v| self.numeric[slot] = v)
                 }
                 Role::Categorical { column, slot } => {
                     self.code(row, column, cell).map(|v| self.hot[slot] = v)
@@ -261,6 +309,12 @@ impl Encoder<'_> {
             self.n_clipped[column] += 1;
         }
         Ok(true)
+    }
+
+    /// Makes room for `n` more records.
+    pub fn reserve(&mut self, n: usize) {
+        self.records.reserve(n);
+        self.row_numbers.reserve_exact(n);
     }
 
     /// All records that were pushed and kept.
@@ -339,15 +393,41 @@ impl Encoder<'_> {
             unreachable!("roles follow kinds")
         };
         let value = match (self.absent(column, cell), cell, fill) {
-            (None, Some(cell), _) => parse(cell).ok_or_else(|| {
-                CellProblem::Error(SchemaError::NotANumber { row, column: column.name.clone() })
-            })?,
+            (None, Some(cell), _) => parse(cell).ok_or_else(|| not_a_number(row, column))?,
             (Some(MissingRule::Fill), _, Some(fill)) => fill,
             _ => return Err(CellProblem::Missing),
         };
+        self.within(row, index, value, lower, upper)
+    }
+
+    /// The same for a cell that is a number already, other than NaN.
+    fn typed_number(&mut self, row: u64, index: usize, number: f64) -> Result<f64, CellProblem> {
+        let column = &self.schema.columns[index];
+        let ColumnKind::Numeric { lower, upper, fill } = column.kind else {
+            unreachable!("roles follow kinds")
+        };
+        let absent = self.absent_numbers[index].iter().find(|(listed, _)| *listed == number);
+        let value = match (absent, fill) {
+            (None, _) if number.is_finite() => number,
+            (None, _) => return Err(not_a_number(row, column)),
+            (Some((_, MissingRule::Fill)), Some(fill)) => fill,
+            _ => return Err(CellProblem::Missing),
+        };
+        self.within(row, index, value, lower, upper)
+    }
+
+    /// The value in units of its bounds; outside them the schema's rule decides.
+    fn within(
+        &mut self,
+        row: u64,
+        index: usize,
+        value: f64,
+        lower: f64,
+        upper: f64,
+    ) -> Result<f64, CellProblem> {
         if !(lower..=upper).contains(&value) {
             if self.schema.on_out_of_range == RangeRule::Error {
-                let column = column.name.clone();
+                let column = self.schema.columns[index].name.clone();
                 return Err(CellProblem::Error(SchemaError::OutOfRange { row, column }));
             }
             self.clipped.push(index);
@@ -380,6 +460,10 @@ impl Encoder<'_> {
     }
 }
 
+fn not_a_number(row: u64, column: &Column) -> CellProblem {
+    CellProblem::Error(SchemaError::NotANumber { row, column: column.name.clone() })
+}
+
 /// Whether a file's first row can be a header: no cell is empty and none is a number.
 ///
 /// What is written about a header repeats its cells, which must not happen to a record.
@@ -393,6 +477,6 @@ fn parse(cell: &str) -> Option<f64> {
 }
 
 /// `(value − lower)/(upper − lower)`, clipped to \[0, 1\].
-fn to_unit(value: f64, lower: f64, upper: f64) -> f64 {
+pub(super) fn to_unit(value: f64, lower: f64, upper: f64) -> f64 {
     ((value - lower) / (upper - lower)).clamp(0.0, 1.0)
 }

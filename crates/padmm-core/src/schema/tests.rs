@@ -163,3 +163,66 @@ fn whole_numbers_lose_their_fraction_and_nothing_else() {
         assert_eq!(canonical(text), expected, "{text:?}");
     }
 }
+
+#[test]
+fn a_typed_cell_means_what_its_text_means() {
+    use super::Cell::{Missing, Number, Text};
+    let text = SCHEMA.replace(
+        "upper = 3, fill = 1 }",
+        "upper = 3, fill = 1, fill_values = [\"0\"], missing_values = [\"-9\"] }",
+    );
+    let drops = text.replace("missing = \"fill\"", "missing = \"drop\"");
+    for schema in [schema(&text), schema(&drops)] {
+        let lines =
+            ["x,0.25,red,5,a,1", "x,0,blue,0.5,a,2", "x,-9,red,1,b,9", "x,NA,red,2,b,3", "x,7.5,red,,b,1"];
+        let typed = [
+            [Missing, Number(0.25), Text("red"), Number(5.0), Text("a"), Number(1.0)],
+            [Missing, Number(0.0), Text(" blue "), Number(0.5), Text("a"), Text("2.0")],
+            [Missing, Number(-9.0), Text("red"), Number(1.0), Text("b"), Number(9.0)],
+            [Missing, Number(f64::NAN), Text("red"), Number(2.0), Text("b"), Number(3.0)],
+            [Missing, Number(7.5), Text("red"), Missing, Text("b"), Number(1.0)],
+        ];
+        let mut encoder = schema.encoder(&header(&HEADER)).unwrap();
+        for (row, cells) in (2..).zip(typed) {
+            encoder.push_cells(row, cells).unwrap();
+        }
+        assert!(encoder.finish() == encode(&schema, &lines).unwrap());
+    }
+    let schema = schema(&text);
+    let mut encoder = schema.encoder(&header(&HEADER)).unwrap();
+    let infinite = [Missing, Number(f64::INFINITY), Text("red"), Number(5.0), Text("a"), Number(1.0)];
+    let error = encoder.push_cells(2, infinite).unwrap_err();
+    assert_eq!(error, SchemaError::NotANumber { row: 2, column: "size".to_owned() });
+}
+
+#[test]
+fn a_row_of_a_matrix_is_encoded_as_its_line_in_a_file() {
+    let text = "norm_bound = 0.7\nintercept = true\nlabel = { column = \"y\", kind = \"numeric\", lower = 0, upper = 1 }\n\
+                columns = [{ name = \"a\", kind = \"numeric\", lower = -1, upper = 3 },\n\
+                { name = \"b\", kind = \"numeric\", lower = 0, upper = 10 }]";
+    let schema = schema(text);
+    let mut encoder = schema.encoder(&header(&["a", "b", "y"])).unwrap();
+    let mut matrix = schema.matrix_encoder().unwrap();
+    let mut records = matrix.empty();
+    for (row, [a, b]) in (2..).zip([[0.5, 7.0], [-4.0, 11.0], [3.0, 0.1]]) {
+        encoder
+            .push_record(
+                row,
+                [a.to_string(), b.to_string(), "0.25".to_owned()].iter().map(|c| Some(c.as_str())),
+            )
+            .unwrap();
+        matrix.push(row, [a, b], 0.25, &mut records).unwrap();
+    }
+    assert!(encoder.finish().records == records);
+    let wrong = |values: &[f64], strict: bool| {
+        let text = if strict { format!("on_out_of_range = \"error\"\n{text}") } else { text.to_owned() };
+        let schema = self::schema(&text);
+        let mut matrix = schema.matrix_encoder().unwrap();
+        let mut records = matrix.empty();
+        matrix.push(5, values.iter().copied(), 0.0, &mut records).unwrap_err()
+    };
+    assert_eq!(wrong(&[f64::NAN, 1.0], false), SchemaError::NotANumber { row: 5, column: "a".to_owned() });
+    assert_eq!(wrong(&[1.0, 11.0], true), SchemaError::OutOfRange { row: 5, column: "b".to_owned() });
+    assert_eq!(wrong(&[1.0], false), SchemaError::Ragged { row: 5, expected: 2, found: 1 });
+    assert!(self::schema(SCHEMA).matrix_encoder().is_err());
+}

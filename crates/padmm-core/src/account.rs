@@ -1,4 +1,4 @@
-//! The noise of every round and what it costs: ideal Gaussian noise, or noise on a grid as sites release it.
+//! The noise of every round and what it costs, without data: ideal Gaussian noise, or noise on a grid as sites release it.
 
 use padmm_privacy::outward::{add_up, div_up, mul_down, mul_up, sqrt_up};
 use padmm_privacy::{

@@ -1,0 +1,77 @@
+//! Rows of numbers that are already a matrix, without a header and without text.
+//!
+//! The rules are those of [`Encoder`](super::Encoder) for numeric columns. What differs is that the caller decides which
+//! set of records a row goes to, so that a large matrix is copied once, straight to the sites.
+
+use super::encode::to_unit;
+use super::{ColumnKind, RangeRule, Schema, SchemaError};
+use crate::data::Dataset;
+
+/// Encodes rows of numbers by a schema whose columns are all numeric.
+pub struct MatrixEncoder<'s> {
+    schema: &'s Schema,
+    /// Bounds of each column, in the matrix's order.
+    bounds: Vec<(f64, f64)>,
+    hot: Vec<u32>,
+    numeric: Vec<f64>,
+}
+
+impl Schema {
+    /// An encoder for rows of numbers in the order of the schema's columns.
+    pub fn matrix_encoder(&self) -> Result<MatrixEncoder<'_>, SchemaError> {
+        let bound = |column: &super::Column| match column.kind {
+            ColumnKind::Numeric { lower, upper, .. } => Ok((lower, upper)),
+            _ => Err(SchemaError::Column {
+                column: column.name.clone(),
+                problem: "is not numeric, and a matrix holds numbers only; use a table with named columns"
+                    .to_owned(),
+            }),
+        };
+        let bounds: Vec<(f64, f64)> = self.columns.iter().map(bound).collect::<Result<_, _>>()?;
+        let hot = self.feature_space().intercept.into_iter().map(|column| column as u32).collect();
+        Ok(MatrixEncoder { schema: self, numeric: vec![0.0; bounds.len()], bounds, hot })
+    }
+}
+
+impl MatrixEncoder<'_> {
+    /// An empty set of records of this encoder's shape.
+    pub fn empty(&self) -> Dataset {
+        let n_features = self.numeric.len() + self.hot.len();
+        Dataset::new(n_features, self.numeric.len(), self.hot.len(), self.schema.norm_bound)
+    }
+
+    /// Number of columns that a row has.
+    pub fn n_columns(&self) -> usize {
+        self.bounds.len()
+    }
+
+    /// Encodes one row and adds it to `records`. `row` counts as in a file, where the header is row 1.
+    ///
+    /// A missing value is an error: a matrix has no rule for it.
+    pub fn push(
+        &mut self,
+        row: u64,
+        values: impl IntoIterator<Item = f64>,
+        label: f64,
+        records: &mut Dataset,
+    ) -> Result<(), SchemaError> {
+        let mut n_values = 0;
+        for (j, value) in values.into_iter().enumerate() {
+            n_values = j + 1;
+            let Some(&(lower, upper)) = self.bounds.get(j) else { continue };
+            let column = || self.schema.columns[j].name.clone();
+            if !value.is_finite() {
+                return Err(SchemaError::NotANumber { row, column: column() });
+            }
+            if self.schema.on_out_of_range == RangeRule::Error && !(lower..=upper).contains(&value) {
+                return Err(SchemaError::OutOfRange { row, column: column() });
+            }
+            self.numeric[j] = to_unit(value, lower, upper);
+        }
+        if n_values != self.bounds.len() {
+            return Err(SchemaError::Ragged { row, expected: self.bounds.len(), found: n_values });
+        }
+        records.push(&self.numeric, &self.hot, label);
+        Ok(())
+    }
+}

@@ -1,0 +1,56 @@
+//! What pooled records would give: the measure of every run.
+
+use std::sync::Arc;
+
+use padmm_core::data::{Dataset, FeatureSpace};
+use padmm_core::evaluate::score;
+use padmm_core::loss::Loss;
+use padmm_core::objective::{Objective, ObjectiveBuffers, Part};
+use padmm_core::plan::Plan;
+use padmm_core::regularizer::Penalty;
+use padmm_core::solver::{Solver, Status};
+
+use crate::SimError;
+use crate::metrics::Evaluation;
+use crate::record::Optimum;
+
+/// Accuracy of a model on one site's records that were set aside; none for regression or without records.
+pub(crate) fn site_accuracy(loss: Loss, test: &Dataset, model: &[f64]) -> Option<f64> {
+    if test.n_records() == 0 { None } else { score(loss, &[test], model, true).accuracy }
+}
+
+/// Minimises `Σ_i f_i` over all records at once — MATH §1, eq. (1): what a pooled data set would give.
+pub(crate) fn pooled_optimum(
+    plan: &Plan,
+    space: &FeatureSpace,
+    shards: &[Arc<Dataset>],
+    test: &Dataset,
+) -> Result<(Vec<f64>, Optimum), SimError> {
+    let settings = plan.settings();
+    let n_agents = shards.len() as f64;
+    let parts: Vec<Part> = shards.iter().map(|s| Part::mean(s)).collect();
+    // Σ_i R/N = R: the whole regulariser, once.
+    let penalty = Penalty::new(&settings.regularizer, space, 1.0);
+    // Without strong convexity a minimiser may not exist; a ridge far below any other term makes it one.
+    let ridge = if penalty.strong_convexity() > 0.0 { 0.0 } else { 1e-9 * n_agents };
+    let objective = Objective::new(&parts, settings.loss, &penalty, &[], ridge);
+    let tolerance = if settings.loss.curvature_bound().is_some() { 1e-9 } else { 1e-6 } * n_agents;
+    let solution = Solver::new().solve(&objective, &vec![0.0; space.n_features()], tolerance);
+    if solution.status != Status::Solved {
+        return Err(SimError::NoOptimum { tolerance, residual: solution.residual });
+    }
+    let x = solution.point;
+    let value = objective.value(&x, &mut ObjectiveBuffers::default()) / n_agents;
+    let train: Vec<&Dataset> = shards.iter().map(|s| &**s).collect();
+    let (scores, _) = Evaluation { loss: settings.loss, train: &train, test, rank: true }.one(&x);
+    let norm = x.iter().map(|v| v * v).sum::<f64>().sqrt();
+    let optimum = Optimum {
+        loss: scores.loss,
+        objective: value,
+        norm,
+        accuracy: scores.accuracy,
+        auc: scores.auc,
+        site_accuracy: vec![],
+    };
+    Ok((x, optimum))
+}
