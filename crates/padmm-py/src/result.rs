@@ -1,0 +1,110 @@
+//! What a simulation leaves, for Python.
+
+use numpy::{IntoPyArray, PyArray1};
+use padmm_core::model::Provenance;
+use padmm_core::schema::Schema;
+use padmm_sim::{Record, Simulation};
+use pyo3::prelude::*;
+
+use crate::errors::Failure;
+use crate::model::Model;
+use crate::to_json;
+use crate::trace::Trace;
+
+/// What the working thread hands over.
+pub struct Finished {
+    record: Record,
+    model: Vec<f64>,
+    /// The privacy report of each site, as JSON.
+    sites: serde_json::Value,
+    memory_bytes: usize,
+}
+
+impl Finished {
+    /// Of a simulation that has run.
+    pub fn new(simulation: &Simulation, record: Record, model: Vec<f64>) -> Self {
+        let site = |(agent, site): (&padmm_core::terms::AgentTerms, &padmm_sim::record::SiteRecord)| {
+            let report = agent.noise.as_ref().map(|noise| noise.report());
+            serde_json::json!({
+                "site": site.name, "records": site.records, "degree": site.degree,
+                "statement": report.as_ref().map(|r| r.statement()), "privacy": report,
+            })
+        };
+        let sites = simulation.terms().agents.iter().zip(&record.setting.sites).map(site).collect();
+        Finished { record, model, sites, memory_bytes: simulation.memory_bytes() }
+    }
+}
+
+/// A finished simulation.
+#[pyclass(module = "padmm._padmm", frozen)]
+pub struct SimulationResult {
+    finished: Finished,
+    schema: Schema,
+}
+
+impl SimulationResult {
+    /// With the schema that a model carries along.
+    pub fn new(finished: Finished, schema: Schema) -> Self {
+        SimulationResult { finished, schema }
+    }
+}
+
+#[pymethods]
+impl SimulationResult {
+    /// The record, as the command writes it to `record.json`.
+    fn record_json(&self) -> PyResult<String> {
+        to_json(&self.finished.record)
+    }
+
+    /// The guarantee of each site, as JSON.
+    fn sites_json(&self) -> PyResult<String> {
+        to_json(&self.finished.sites)
+    }
+
+    /// Every run and round; or those of the run without noise.
+    #[pyo3(signature = (reference = false))]
+    fn trace(&self, reference: bool) -> PyResult<Trace> {
+        Trace::of(&self.finished.record, reference)
+    }
+
+    /// The traces as the command writes them to `trace.csv`.
+    fn trace_csv(&self) -> String {
+        self.finished.record.trace_csv()
+    }
+
+    /// The first site's kept model of the first run.
+    fn coefficients<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
+        self.finished.model.clone().into_pyarray(py)
+    }
+
+    /// Wall time of the runs, without reading and preparing.
+    #[getter]
+    fn seconds(&self) -> f64 {
+        self.finished.record.seconds
+    }
+
+    /// Bytes of the encoded records of all sites.
+    #[getter]
+    fn memory_bytes(&self) -> usize {
+        self.finished.memory_bytes
+    }
+
+    /// The model, as the command writes it to `model.json`.
+    fn model(&self) -> PyResult<Model> {
+        let record = &self.finished.record;
+        let settings = record.setting.plan.settings();
+        let text = |value: serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+        let wrong = |e: serde_json::Error| Failure::general(e.to_string());
+        let provenance = Provenance {
+            version: record.version.clone(),
+            algorithm: settings.algorithm.name().to_owned(),
+            output: text(serde_json::to_value(settings.output).map_err(wrong)?),
+        };
+        let privacy = record.privacy.as_ref().map(serde_json::to_value).transpose().map_err(wrong)?;
+        let model = &self.finished.model;
+        let inner =
+            padmm_core::model::Model::new(self.schema.clone(), settings.loss, model, privacy, provenance)
+                .map_err(Failure::from)?;
+        Ok(Model { inner })
+    }
+}

@@ -1,0 +1,243 @@
+"""A whole network in one process."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from . import _frames, _padmm
+from ._graph import Graph
+from ._model import Model
+from ._optional import need
+from ._plan import Plan
+from ._privacy import Privacy, privacy_of
+from ._schema import Schema
+
+
+class Progress(NamedTuple):
+    """How far a run is; what a progress callback gets."""
+
+    done: int
+    total: int
+    average_loss: float
+    epsilon: float | None
+
+
+class Simulation:
+    """What a simulation leaves: the record that the command writes to ``record.json``, and what follows from it."""
+
+    def __init__(self, inner: _padmm.SimulationResult, *, data_bounds: bool = False) -> None:
+        self._inner = inner
+        #: Setting, charges, every run and round, summary: the contents of ``record.json``.
+        self.record: dict[str, Any] = json.loads(inner.record_json())
+        secure = "operating system" in self.record["noise_source"]
+        #: What was spent.
+        self.privacy: Privacy = privacy_of(
+            self.record, json.loads(inner.sites_json()), data_bounds=data_bounds, secure=secure
+        )
+        #: The first site's kept model of the first run.
+        self.model: Model = Model(inner.model())
+
+    @property
+    def trace(self) -> _padmm.Trace:
+        """One line for each run and round, as an Arrow stream that pandas, polars and pyarrow read without copying."""
+        return self._inner.trace()
+
+    @property
+    def reference_trace(self) -> _padmm.Trace:
+        """The same of the run without noise; empty if there was none."""
+        return self._inner.trace(reference=True)
+
+    def to_pandas(self, *, reference: bool = False) -> Any:
+        """The trace as a pandas frame."""
+        return trace_to_pandas(self._inner.trace(reference=reference))
+
+    def to_polars(self, *, reference: bool = False) -> Any:
+        """The trace as a polars frame."""
+        polars = need("polars", "to_polars", "polars")
+        return polars.DataFrame(self._inner.trace(reference=reference))
+
+    @property
+    def coefficients(self) -> np.ndarray:
+        """The kept model in the order of the encoded columns."""
+        return self._inner.coefficients()
+
+    @property
+    def seconds(self) -> float:
+        """Wall time of the runs, without reading and preparing."""
+        return self._inner.seconds
+
+    @property
+    def memory_bytes(self) -> int:
+        """Bytes of the encoded records of all sites."""
+        return self._inner.memory_bytes
+
+    def trace_csv(self) -> str:
+        """The text of ``trace.csv``."""
+        return self._inner.trace_csv()
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """Mean and standard deviation over runs."""
+        found: dict[str, Any] = self.record["summary"]
+        return found
+
+    def to_json(self) -> dict[str, Any]:
+        """The object that ``padmm simulate --json`` prints."""
+        record, summary = self.record, self.record["summary"]
+        mean = lambda name: summary[name]["mean"] if summary[name] else None  # noqa: E731
+        return {
+            "algorithm": record["setting"]["plan"]["algorithm"],
+            "agents": len(record["setting"]["sites"]),
+            "rounds": record["setting"]["plan"]["rounds"],
+            "runs": len(record["runs"]),
+            "records": record["setting"]["records"],
+            "features": record["setting"]["features"],
+            "penalty": record["setting"]["penalty"],
+            "privacy": record["privacy"],
+            "average_loss": {
+                **summary["average_loss"],
+                "per_round_mean": [m["mean"] for m in summary["average_loss_per_round"]],
+            },
+            "pooled_loss": summary["pooled_loss"],
+            "model_loss": summary["model_loss"],
+            "optimum": {key: record["optimum"][key] for key in ("loss", "objective")},
+            "accuracy": mean("accuracy"),
+            "auc": mean("auc"),
+            "evaluated_on": summary["evaluated_on"],
+            "seconds": record["seconds"],
+        }
+
+    def __repr__(self) -> str:
+        setting = self.record["setting"]
+        spent = "no privacy" if self.privacy.epsilon_exact is None else f"epsilon {self.privacy.epsilon_exact:.4f}"
+        return (
+            f"Simulation({setting['plan']['algorithm']} on {setting['dataset']}, {len(setting['sites'])} sites, "
+            f"{spent}, loss {self.summary['model_loss']['mean']:.4f})"
+        )
+
+
+def simulate(
+    plan: Plan | None = None,
+    *,
+    dataset: str | None = None,
+    data: Any = None,
+    schema: Schema | str | Path | None = None,
+    reference: bool = True,
+    rank_rounds: bool = True,
+    progress: Any = None,
+    threads: int | None = None,
+    **settings: Any,
+) -> Simulation:
+    """Runs ``padmm simulate``: the same plan and seed give the same numbers, bit for bit.
+
+    Records are a shipped set (``dataset="adult"`` or ``"heart"``), a file (``data="x.csv"``, ``schema="x.schema.toml"``) or a
+    pandas or polars frame with a :class:`Schema`. Settings are those of :class:`Plan`; given here, they win over ``plan``.
+    ``progress`` is a function of a :class:`Progress`, a ``tqdm`` bar or its class, or ``True`` for a bar. ``reference=False``
+    leaves out the run without noise, ``rank_rounds=False`` accuracy and AUC of every round, which cost most.
+
+    >>> result = simulate(dataset="heart", epsilon=2, rounds=10, reference=False)
+    >>> result.privacy.valid, result.record["setting"]["sites"][0]["name"]
+    (True, 'cleveland')
+    >>> len(result.trace)
+    10
+    """
+    plan = Plan(**settings) if plan is None else plan.with_(**settings) if settings else plan
+    source: dict[str, Any] = {}
+    by_site = dataset == "heart"
+    if data is None:
+        if schema is not None:
+            raise ValueError("--schema goes with --data FILE; a shipped data set brings its own schema")
+        source["dataset"] = dataset
+    elif dataset is not None:
+        raise ValueError("the plan names both a dataset and a data file: keep one")
+    elif isinstance(data, (str, Path)):
+        if schema is None:
+            raise ValueError(f"--data {data} needs --schema FILE: `padmm schema draft {data}` drafts one")
+        if isinstance(schema, Schema):
+            source["encoded"], source["name"] = schema._inner.encode_file(str(data), "train"), str(data)
+        else:
+            source["data"], source["schema_file"] = str(data), str(schema)
+        by_site = True
+    else:
+        if schema is None:
+            raise ValueError("a frame needs a schema: Schema.draft(frame, label=...) drafts one from its dtypes")
+        schema = schema if isinstance(schema, Schema) else Schema.from_toml(schema)
+        source["encoded"], by_site = schema.encode(data), schema.site is not None
+    given = plan.given
+    named_sites = given.get("split") == "site" or (by_site and "agents" not in given and "split" not in given)
+    plan = plan.with_(**graph_settings(given.get("graph"), named_sites, given.get("agents")))
+    manner = manner_of(progress, threads=threads, reference=reference, rank_rounds=rank_rounds)
+    try:
+        return Simulation(_padmm.simulate(plan.json(), manner, **source))
+    finally:
+        close_bar(manner)
+
+
+def graph_settings(graph: Any, named_sites: bool, agents: int | None) -> dict[str, Any]:
+    """A :class:`Graph` as settings. Where records are dealt, agents have no names of their own and take the graph's places."""
+    if not isinstance(graph, Graph):
+        return {}
+    if named_sites:
+        return {"graph": graph.spec}
+    spec: Any = graph.spec
+    if not isinstance(spec, str):
+        spec = [[f"agent-{i + 1}", f"agent-{j + 1}"] for i, j in graph.edges]
+    return {"graph": spec, "agents": graph.n_agents if agents is None else agents}
+
+
+class _Bar:
+    """Moves a bar of tqdm's kind."""
+
+    def __init__(self, bar: Any, *, own: bool) -> None:
+        self.bar, self.own, self.done = bar, own, 0
+
+    def __call__(self, progress: Progress) -> None:
+        self.bar.total = progress.total
+        self.bar.update(progress.done - self.done)
+        self.done = progress.done
+        if hasattr(self.bar, "set_postfix"):
+            spent = {} if progress.epsilon is None else {"epsilon": f"{progress.epsilon:.2f}"}
+            self.bar.set_postfix({"loss": f"{progress.average_loss:.4f}", **spent})
+
+
+def manner_of(progress: Any, **others: Any) -> dict[str, Any]:
+    """How the extension module is to run."""
+    told: Callable[[Progress], Any] | None
+    if progress is None or progress is False:
+        told = None
+    elif progress is True:
+        told = _Bar(need("tqdm.auto", "progress=True").tqdm(unit="round"), own=True)
+    elif isinstance(progress, type):
+        told = _Bar(progress(), own=True)
+    elif hasattr(progress, "update"):
+        told = _Bar(progress, own=False)
+    elif callable(progress):
+        told = progress
+    else:
+        raise TypeError("progress must be a function, a tqdm bar, True or None")
+    call = None if told is None else (lambda *numbers, told=told: told(Progress(*numbers)))
+    return {"progress": call, "bar": told, **others}
+
+
+def close_bar(manner: Mapping[str, Any]) -> None:
+    """Closes a bar that was opened here."""
+    bar = manner["bar"]
+    if isinstance(bar, _Bar) and bar.own and hasattr(bar.bar, "close"):
+        bar.bar.close()
+
+
+def trace_to_pandas(trace: _padmm.Trace) -> Any:
+    """A pandas frame; through Arrow without copying if pyarrow is there."""
+    pandas = need("pandas", "to_pandas", "pandas")
+    try:
+        import pyarrow
+    except ImportError:
+        # Without pyarrow pandas cannot read Arrow, and the columns are built from numbers.
+        columns = {name: trace.column(name) for name in trace.columns if name != "algorithm"}
+        return pandas.DataFrame(columns)
+    return pyarrow.table(trace).to_pandas(split_blocks=True)
