@@ -5,9 +5,8 @@
 >>> result.privacy.epsilon_exact <= 5.0
 True
 
-Estimators (:class:`PrivateADMMClassifier`, :class:`PrivateADMMRegressor`) are scikit-learn's; scikit-learn is imported when
-one of them is first used, and so are pandas, polars, matplotlib, networkx and onnx by what needs them. Nothing but numpy
-has to be installed.
+Estimators (:class:`PrivateADMMClassifier`, :class:`PrivateADMMRegressor`) are scikit-learn's. Nothing but numpy has to be
+installed: scikit-learn, pandas, polars, matplotlib, networkx and onnx are imported by what needs them.
 """
 
 from __future__ import annotations
@@ -15,19 +14,18 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
-from . import account, datasets
 from ._errors import BudgetError, DataBoundsWarning, PadmmError, PrivacyWarning, SchemaError, TuningWarning
-from ._graph import Graph
-from ._model import Model
-from ._padmm import Trace, __version__
-from ._plan import Plan, algorithms
-from ._privacy import Privacy, SitePrivacy
-from ._schema import Schema, SchemaDraft
-from ._simulate import Simulation, simulate
 
 if TYPE_CHECKING:
-    from . import plot
+    from . import account, datasets, plot
     from ._estimators import PrivateADMMClassifier, PrivateADMMRegressor
+    from ._graph import Graph
+    from ._model import Model
+    from ._padmm import Trace, __version__
+    from ._plan import Plan, algorithms
+    from ._privacy import Privacy, SitePrivacy
+    from ._schema import Schema, SchemaDraft
+    from ._simulate import Progress, Simulation, simulate
 
 __all__ = [
     "BudgetError",
@@ -40,6 +38,7 @@ __all__ = [
     "PrivacyWarning",
     "PrivateADMMClassifier",
     "PrivateADMMRegressor",
+    "Progress",
     "Schema",
     "SchemaDraft",
     "SchemaError",
@@ -55,8 +54,27 @@ __all__ = [
     "simulate",
 ]
 
-# What needs a package that may not be there is imported when it is asked for.
-_LATER = {"PrivateADMMClassifier": "_estimators", "PrivateADMMRegressor": "_estimators", "plot": "plot"}
+# Everything is imported when it is first asked for: a program that only needs the accountant waits for nothing else.
+_LATER = {
+    "Graph": "_graph",
+    "Model": "_model",
+    "Plan": "_plan",
+    "Privacy": "_privacy",
+    "PrivateADMMClassifier": "_estimators",
+    "PrivateADMMRegressor": "_estimators",
+    "Progress": "_simulate",
+    "Schema": "_schema",
+    "SchemaDraft": "_schema",
+    "Simulation": "_simulate",
+    "SitePrivacy": "_privacy",
+    "Trace": "_padmm",
+    "__version__": "_padmm",
+    "account": "account",
+    "algorithms": "_plan",
+    "datasets": "datasets",
+    "plot": "plot",
+    "simulate": "_simulate",
+}
 
 
 def __getattr__(name: str) -> object:

@@ -35,7 +35,7 @@ class Graph:
     >>> ring = Graph.ring(5)
     >>> ring.n_agents, ring.degrees
     (5, [2, 2, 2, 2, 2])
-    >>> Graph("complete", 4).spectrum().algebraic_connectivity
+    >>> round(Graph("complete", 4).spectrum().algebraic_connectivity, 6)
     4.0
     >>> Graph.from_edges([("bern", "basel"), ("basel", "zurich")]).names
     ['bern', 'basel', 'zurich']

@@ -85,7 +85,7 @@ class Model:
             margins = np.full(len(next(iter(_frames.without(table, []).values()))), np.nan)
             margins[encoded.positions()] = kept
             return margins
-        if type(table).__module__.startswith("scipy.sparse"):
+        if hasattr(table, "tocsr"):
             return self._inner.margins_csr(*csr_parts(table), table.shape[1])
         values = np.asarray(table, dtype=np.float64)
         if values.ndim != 2:

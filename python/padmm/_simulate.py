@@ -58,8 +58,7 @@ class Simulation:
 
     def to_polars(self, *, reference: bool = False) -> Any:
         """The trace as a polars frame."""
-        polars = need("polars", "to_polars", "polars")
-        return polars.DataFrame(self._inner.trace(reference=reference))
+        return trace_to_polars(self._inner.trace(reference=reference))
 
     @property
     def coefficients(self) -> np.ndarray:
@@ -241,3 +240,8 @@ def trace_to_pandas(trace: _padmm.Trace) -> Any:
         columns = {name: trace.column(name) for name in trace.columns if name != "algorithm"}
         return pandas.DataFrame(columns)
     return pyarrow.table(trace).to_pandas(split_blocks=True)
+
+
+def trace_to_polars(trace: _padmm.Trace) -> Any:
+    """A polars frame, through Arrow without copying."""
+    return need("polars", "to_polars", "polars").DataFrame(trace)

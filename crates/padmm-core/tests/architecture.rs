@@ -90,6 +90,8 @@ fn dependencies_point_one_way() {
     assert_eq!(own_dependencies("padmm-privacy"), [""; 0]);
     assert_eq!(own_dependencies("padmm-core"), ["padmm-privacy"]);
     assert!(own_dependencies("padmm-data").iter().all(|d| d == "padmm-core" || d == "padmm-privacy"));
+    // Python gets the simulator and the accountant; a site that talks to others is the command's business.
+    assert_eq!(own_dependencies("padmm-py"), ["padmm-core", "padmm-data", "padmm-privacy", "padmm-sim"]);
     for name in crates() {
         // Simulation and the command are leaves: what holds real records must not reach seeded noise.
         let is_test_build = name == "padmm-testbuild";

@@ -15,7 +15,7 @@ use pyo3::types::{PyAny, PyCapsule};
 ///
 /// It is an Arrow stream (`__arrow_c_stream__`): `polars.DataFrame(trace)`, `pyarrow.table(trace)` and
 /// `pandas.DataFrame.from_arrow(trace)` read it in place.
-#[pyclass(module = "padmm", frozen)]
+#[pyclass(module = "padmm._padmm", frozen)]
 pub struct Trace {
     batch: RecordBatch,
 }
@@ -37,6 +37,9 @@ const COLUMNS: [(&str, bool, Number); 11] = [
     ("epsilon_paper", true, |m| m.epsilon_paper),
 ];
 
+/// The columns of a trace as plain lists: names of the algorithm, runs, rounds, numbers.
+type Parts = (Vec<String>, Vec<u32>, Vec<u32>, Vec<Vec<Option<f64>>>);
+
 impl Trace {
     /// The runs of a record, or the run without noise beside them.
     pub fn of(record: &Record, reference: bool) -> PyResult<Self> {
@@ -45,23 +48,12 @@ impl Trace {
         let lines: Vec<(u32, &RoundMetrics)> =
             runs.iter().flat_map(|run| run.trace.iter().map(|m| (run.run, m))).collect();
         let algorithm = if reference { "admm" } else { record.setting.plan.settings().algorithm.name() };
-        let count = |f: fn(&(u32, &RoundMetrics)) -> u32| -> ArrayRef {
-            Arc::new(UInt32Array::from_iter_values(lines.iter().map(f)))
-        };
-        let mut fields = vec![
-            Field::new("algorithm", DataType::Utf8, false),
-            Field::new("run", DataType::UInt32, false),
-            Field::new("round", DataType::UInt32, false),
-        ];
-        let names: ArrayRef = Arc::new(StringArray::from_iter_values(lines.iter().map(|_| algorithm)));
-        let mut arrays = vec![names, count(|l| l.0), count(|l| l.1.round)];
-        for (name, optional, number) in COLUMNS {
-            fields.push(Field::new(name, DataType::Float64, optional));
-            arrays.push(Arc::new(Float64Array::from_iter(lines.iter().map(|l| number(l.1)))));
-        }
-        let schema: SchemaRef = Arc::new(Schema::new(fields));
-        let batch = RecordBatch::try_new(schema, arrays).map_err(wrong)?;
-        Ok(Trace { batch })
+        Self::from_parts(
+            lines.iter().map(|_| algorithm.to_owned()).collect(),
+            lines.iter().map(|l| l.0).collect(),
+            lines.iter().map(|l| l.1.round).collect(),
+            COLUMNS.iter().map(|(.., number)| lines.iter().map(|l| number(l.1)).collect()).collect(),
+        )
     }
 }
 
@@ -71,6 +63,55 @@ fn wrong(error: arrow_schema::ArrowError) -> PyErr {
 
 #[pymethods]
 impl Trace {
+    /// From plain lists; what a pickle is read by.
+    #[staticmethod]
+    fn from_parts(
+        algorithms: Vec<String>,
+        runs: Vec<u32>,
+        rounds: Vec<u32>,
+        numbers: Vec<Vec<Option<f64>>>,
+    ) -> PyResult<Self> {
+        let mut fields = vec![
+            Field::new("algorithm", DataType::Utf8, false),
+            Field::new("run", DataType::UInt32, false),
+            Field::new("round", DataType::UInt32, false),
+        ];
+        let mut arrays: Vec<ArrayRef> = vec![
+            Arc::new(StringArray::from(algorithms)),
+            Arc::new(UInt32Array::from(runs)),
+            Arc::new(UInt32Array::from(rounds)),
+        ];
+        for ((name, optional, _), values) in COLUMNS.iter().zip(numbers) {
+            fields.push(Field::new(*name, DataType::Float64, *optional));
+            arrays.push(Arc::new(Float64Array::from(values)));
+        }
+        let schema: SchemaRef = Arc::new(Schema::new(fields));
+        Ok(Trace { batch: RecordBatch::try_new(schema, arrays).map_err(wrong)? })
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Parts)> {
+        let names: Vec<String> = match self.batch.column(0).as_any().downcast_ref::<StringArray>() {
+            Some(names) => names.iter().flatten().map(str::to_owned).collect(),
+            None => vec![],
+        };
+        let counts = |name: &str| -> PyResult<Vec<u32>> {
+            Ok(self.column(name)?.into_iter().flatten().map(|v| v as u32).collect())
+        };
+        let numbers = COLUMNS.iter().map(|(name, ..)| self.column(name)).collect::<PyResult<_>>()?;
+        let restore = py.get_type::<Trace>().getattr("from_parts")?;
+        Ok((restore, (names, counts("run")?, counts("round")?, numbers)))
+    }
+
+    /// A pandas frame.
+    fn to_pandas<'py>(slf: Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("padmm._simulate")?.call_method1("trace_to_pandas", (slf,))
+    }
+
+    /// A polars frame.
+    fn to_polars<'py>(slf: Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("padmm._simulate")?.call_method1("trace_to_polars", (slf,))
+    }
+
     /// The Arrow PyCapsule interface. A requested schema is not honoured, as the interface allows.
     #[pyo3(signature = (requested_schema = None))]
     fn __arrow_c_stream__<'py>(

@@ -1,0 +1,693 @@
+"""scikit-learn estimators. This module imports scikit-learn; ``padmm`` imports it when an estimator is first used."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from . import _frames, _padmm
+from ._errors import TuningWarning
+from ._model import Model, csr_parts
+from ._optional import need
+from ._plan import Plan
+from ._schema import Schema, bounds_in, warn_data_bounds
+from ._simulate import Simulation, close_bar, graph_settings, manner_of
+
+need("sklearn", "an estimator", "sklearn")
+
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin  # noqa: E402
+from sklearn.utils import check_random_state  # noqa: E402
+from sklearn.utils.metaestimators import available_if  # noqa: E402
+from sklearn.utils.multiclass import check_classification_targets, type_of_target  # noqa: E402
+from sklearn.utils.validation import _check_y, check_is_fitted, validate_data  # noqa: E402
+
+__all__ = ["PrivateADMMClassifier", "PrivateADMMRegressor"]
+
+_PARAMETERS = """
+    Parameters
+    ----------
+    epsilon, delta : float
+        What every site may spend on this fit.
+    rounds : int
+        Private rounds.
+    decay : float
+        Factor of the noise variance from round to round.
+    algorithm : str
+        One of ``padmm.algorithms()``.
+    graph : str or padmm.Graph, optional
+        Who talks to whom; everybody with everybody unless the algorithm needs another graph.
+    penalty : float, optional
+        ADMM penalty; derived from public facts if it is not given.
+    loss : str
+        {losses}
+    loss_width : float, optional
+        Width of ``huber`` and ``huberized-hinge``.
+    regularizer : str
+        ``none``, ``l2``, ``l1``, ``elastic-net`` or ``group-lasso``.
+    regularization : float
+        Its strength, shared by all sites.
+    n_sites : int
+        Sites that rows are dealt to if ``fit`` is given none.
+    bounds : pair of numbers, pair of arrays, or dict, optional
+        Public bounds of the columns: values outside are clipped. Without bounds and without a schema they are taken from the
+        data, with a ``DataBoundsWarning``; then ``privacy_.valid`` is False.
+    schema : padmm.Schema, optional
+        What the columns of a frame mean, in place of ``bounds``.
+    norm_bound : float
+        Every encoded row is scaled down to this norm.
+    fit_intercept : bool
+        Adds a column of ones, which counts in the norm.
+    random_state : int, RandomState or None
+        None draws the noise as real sites do, from the operating system. A seed makes the fit repeatable, which is for
+        simulation: whoever knows the seed can take the noise off again.
+    noise : {{"auto", "seeded", "secure"}}
+        Overrides what ``random_state`` implies.
+    n_jobs : int, optional
+        Threads; all cores if it is not given. Results do not depend on it.
+    progress : callable or tqdm bar, optional
+        Told of every round.
+"""
+
+
+class _PrivateADMM(BaseEstimator):
+    """What both estimators share."""
+
+    def __init__(
+        self,
+        *,
+        epsilon: float = 5.0,
+        delta: float = 1e-4,
+        rounds: int = 50,
+        decay: float = 0.995,
+        algorithm: str = "p-admm",
+        graph: Any = None,
+        penalty: float | None = None,
+        loss: str = "logistic",
+        loss_width: float | None = None,
+        regularizer: str = "l2",
+        regularization: float = 1e-3,
+        l1_ratio: float | None = None,
+        accountant: str = "exact",
+        sensitivity: str = "record",
+        output: str = "smoothed",
+        tolerance: float | None = None,
+        penalty_growth: float | None = None,
+        rate_growth: float | None = None,
+        even_damping: float | None = None,
+        relaxation: float | None = None,
+        model_bound: float | None = None,
+        n_sites: int = 5,
+        split: str = "even",
+        bounds: Any = None,
+        schema: Schema | None = None,
+        norm_bound: float = 1.0,
+        fit_intercept: bool = True,
+        random_state: Any = None,
+        noise: str = "auto",
+        n_jobs: int | None = None,
+        progress: Any = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.rounds = rounds
+        self.decay = decay
+        self.algorithm = algorithm
+        self.graph = graph
+        self.penalty = penalty
+        self.loss = loss
+        self.loss_width = loss_width
+        self.regularizer = regularizer
+        self.regularization = regularization
+        self.l1_ratio = l1_ratio
+        self.accountant = accountant
+        self.sensitivity = sensitivity
+        self.output = output
+        self.tolerance = tolerance
+        self.penalty_growth = penalty_growth
+        self.rate_growth = rate_growth
+        self.even_damping = even_damping
+        self.relaxation = relaxation
+        self.model_bound = model_bound
+        self.n_sites = n_sites
+        self.split = split
+        self.bounds = bounds
+        self.schema = schema
+        self.norm_bound = norm_bound
+        self.fit_intercept = fit_intercept
+        self.random_state = random_state
+        self.noise = noise
+        self.n_jobs = n_jobs
+        self.progress = progress
+
+    # -- settings
+
+    def _plan(self, by_site: bool) -> Plan:
+        plain = (
+            "epsilon",
+            "delta",
+            "rounds",
+            "decay",
+            "algorithm",
+            "penalty",
+            "loss",
+            "loss_width",
+            "regularizer",
+            "regularization",
+            "l1_ratio",
+            "accountant",
+            "sensitivity",
+            "output",
+            "tolerance",
+            "penalty_growth",
+            "rate_growth",
+            "even_damping",
+            "relaxation",
+            "model_bound",
+        )
+        settings = {name: getattr(self, name) for name in plain}
+        graph = {"graph": self.graph, **graph_settings(self.graph, by_site, None)}
+        dealt = {"split": "site"} if by_site else {"split": self.split, "agents": self.n_sites}
+        seed, noise = self._randomness()
+        # A graph knows its size; the number of sites of the default does not contradict it.
+        return Plan(**{**settings, **dealt, **graph, "seed": seed, "noise": noise})
+
+    def _randomness(self) -> tuple[int, str]:
+        secure = self.random_state is None
+        noise = ("secure" if secure else "seeded") if self.noise == "auto" else self.noise
+        if isinstance(self.random_state, (int, np.integer)):
+            return int(self.random_state), noise
+        return int(check_random_state(self.random_state).randint(2**31 - 1)), noise
+
+    def _manner(self) -> dict[str, Any]:
+        return manner_of(self.progress, threads=self.n_jobs, reference=False, rank_rounds=False)
+
+    # -- fitting
+
+    def _is_table(self, X: Any) -> bool:
+        """Whether columns have to be encoded by name: a schema says so, or there are columns that are not numbers."""
+        if self.schema is not None:
+            return _frames.is_frame(X) or not self.schema._inner.is_matrix
+        if not _frames.is_frame(X) or isinstance(X, Mapping):
+            return _frames.is_frame(X)
+        columns = (_frames.column_of(X, name) for name in _frames.names_of(X))
+        return not all(_frames.is_numeric(column) or _frames.is_boolean(column) for column in columns)
+
+    def _fit(self, X: Any, y: Any, sites: Any) -> Simulation:
+        tuning = _is_tuned()
+        if isinstance(sites, str):
+            if not _frames.is_frame(X) or sites not in _frames.names_of(X):
+                raise ValueError(f"sites={sites!r} names a column, and X has none of that name")
+            column = sites
+            sites = _frames.column_of(X, column)
+            X = _drop(X, column)
+        if self._is_table(X):
+            simulation = self._fit_table(X, y, sites)
+        else:
+            simulation = self._fit_matrix(X, y, sites)
+        privacy = simulation.privacy
+        if tuning:
+            warnings.warn(
+                "this model is one of several that a search or cross-validation trains on the same records: together they spend"
+                " more than each of them states. Tune on public or synthetic data, or count all fits",
+                TuningWarning,
+                stacklevel=4,
+            )
+            note = "other models were trained on the same records by a search or cross-validation; this counts one"
+            privacy = replace(privacy, caveats=(note, *privacy.caveats))
+        #: What was spent: exact, by the paper's formula, and by site.
+        self.privacy_ = privacy
+        #: One line for each round, as an Arrow stream; ``trace_.to_pandas()``, ``trace_.to_polars()``.
+        self.trace_ = simulation.trace
+        self.model_ = simulation.model
+        self.record_ = simulation.record
+        self.n_iter_ = int(self.rounds)
+        self._set_coefficients()
+        return simulation
+
+    def _fit_matrix(self, X: Any, y: Any, sites: Any) -> Simulation:
+        X, y = validate_data(
+            self, X, y, accept_sparse="csr", dtype=np.float64, y_numeric=not self._is_classifier, ensure_min_samples=2
+        )
+        labels, label = self._matrix_labels(y)
+        data_bounds = False
+        if self.schema is None:
+            names = _names(getattr(self, "feature_names_in_", None), X.shape[1])
+            lower, upper, from_data = _bounds(self.bounds, X, names)
+            data_bounds = from_data or self._label_from_data
+            schema = Schema.from_dict(
+                {
+                    "norm_bound": self.norm_bound,
+                    "intercept": bool(self.fit_intercept),
+                    "label": label(names),
+                    "columns": [
+                        {"name": name, "kind": "numeric", "lower": lo, "upper": hi}
+                        for name, lo, hi in zip(names, lower, upper, strict=True)
+                    ],
+                }
+            )
+        else:
+            schema = self.schema
+        if data_bounds:
+            warn_data_bounds(stacklevel=4)
+        site_codes = None if sites is None else _site_codes(sites, X.shape[0])
+        plan = self._plan(site_codes is not None)
+        manner = self._manner()
+        try:
+            if hasattr(X, "indptr"):
+                inner = _padmm.fit_csr(
+                    plan.json(), manner, schema._inner, csr_parts(X), X.shape[1], labels, site_codes
+                )
+            else:
+                inner = _padmm.fit_dense(plan.json(), manner, schema._inner, X, labels, site_codes)
+        finally:
+            close_bar(manner)
+        return Simulation(inner, data_bounds=data_bounds)
+
+    def _fit_table(self, X: Any, y: Any, sites: Any) -> Simulation:
+        if y is None and self.schema is not None and self.schema.label["column"] in _frames.names_of(X):
+            y = _frames.column_of(X, self.schema.label["column"])
+        if y is None:
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
+        table = X if _frames.is_frame(X) else _named(X, self.schema)
+        schema, data_bounds = self.schema, False
+        label = schema.label["column"] if schema is not None else _unused("y", _frames.names_of(table))
+        table = _frames.without(table, [label])
+        features = list(table)
+        rows = len(next(iter(table.values())))
+        y = _check_y(y, multi_output=False, y_numeric=not self._is_classifier)
+        if len(y) != rows:
+            raise ValueError(f"X has {rows} rows and y has {len(y)}")
+        if schema is None:
+            limits = dict(self.bounds) if isinstance(self.bounds, Mapping) else None
+            schema = Schema.from_data(
+                {**table, label: y},
+                label=label,
+                bounds=limits,
+                norm_bound=self.norm_bound,
+                intercept=bool(self.fit_intercept),
+            )
+            data_bounds = True
+        table[label] = self._table_labels(y, schema)
+        if schema.site is not None and schema.site not in table:
+            if sites is None:
+                raise ValueError(f"the schema has a site column `{schema.site}`: X needs it, or give `sites`")
+            table[schema.site] = sites
+            sites = None
+        for name in schema.to_dict()["columns"]:
+            if name["kind"] == "ignored" and name["name"] not in table:
+                table[name["name"]] = np.full(rows, np.nan)
+        encoded = schema.encode(table)
+        by_site = schema.site is not None
+        if sites is not None:
+            names, codes = _site_codes(sites, rows)
+            encoded, by_site = encoded.with_sites(codes, names), True
+        in_schema = schema.site if schema.site in features else None
+        features = [name for name in features if name != in_schema]
+        self.n_features_in_ = len(features)
+        self.feature_names_in_ = np.asarray(features, dtype=object)
+        plan = self._plan(by_site)
+        manner = self._manner()
+        try:
+            inner = _padmm.simulate(plan.json(), manner, encoded=encoded, name="X")
+        finally:
+            close_bar(manner)
+        return Simulation(inner, data_bounds=data_bounds)
+
+    def _set_coefficients(self) -> None:
+        """Coefficients in the units of X where columns are numbers, else of the encoded columns.
+
+        Within the bounds and the norm bound, ``X @ coef_ + intercept_`` is the decision function; a longer row is scaled down
+        as a whole, which leaves the sign.
+        """
+        schema = self.model_.schema
+        values = np.array(list(self.model_.coefficients.values()))
+        names = schema.feature_names
+        intercept = values[-1] if names[-1] == "(intercept)" else 0.0
+        weights = values[: len(values) - 1] if names[-1] == "(intercept)" else values
+        if schema._inner.is_matrix:
+            columns = schema.to_dict()["columns"]
+            lower = np.array([c["lower"] for c in columns])
+            span = np.array([c["upper"] for c in columns]) - lower
+            weights = weights / span
+            intercept = intercept - float(weights @ lower)
+        self._set_linear(weights, float(intercept), schema)
+
+    # -- predicting
+
+    def _margins(self, X: Any) -> np.ndarray:
+        check_is_fitted(self, "model_")
+        # The schema that was fitted with decides how X is read, whatever the parameter says now.
+        if not self.model_.schema._inner.is_matrix or (isinstance(X, Mapping) and _frames.is_frame(X)):
+            table = X if _frames.is_frame(X) else _named(X, self.model_.schema)
+            margins = self.model_.decision_function(table)
+            if np.isnan(margins).any():
+                raise ValueError(
+                    f"{np.isnan(margins).sum()} rows have missing values, and the schema drops such records: leave them out, or"
+                    " fill them from public constants (missing = \"fill\")"
+                )
+            return margins
+        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        return self.model_.decision_function(X)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+class PrivateADMMClassifier(ClassifierMixin, _PrivateADMM):
+    """A linear classifier that sites train together without showing their records to each other.
+
+    Learned: ``coef_``, ``intercept_``, ``classes_``, ``n_features_in_``, ``feature_names_in_``, ``privacy_`` (what was spent, exact
+    and by the paper's formula, by site), ``trace_`` (every round), ``model_`` (what ``padmm predict`` reads) and ``record_``.
+
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, (2000, 2))
+    >>> y = np.where(X[:, 0] > 0, "ill", "well")
+    >>> model = PrivateADMMClassifier(epsilon=3, bounds=(-1, 1), random_state=0).fit(X, y)
+    >>> bool(model.score(X, y) > 0.9), model.privacy_.valid, model.privacy_.epsilon_exact <= 3
+    (True, True, True)
+    """
+
+    _is_classifier = True
+    _label_from_data = False
+
+    def fit(self, X: Any, y: Any, sites: Any = None) -> PrivateADMMClassifier:
+        """Trains on rows of ``X`` with labels ``y``; ``sites`` names each row's site, or a column of ``X`` that does."""
+        self._fit(X, y, sites)
+        return self
+
+    def _matrix_labels(self, y: np.ndarray) -> tuple[np.ndarray, Any]:
+        check_classification_targets(y)
+        kind = type_of_target(y, input_name="y", raise_unknown=True)
+        if kind != "binary":
+            raise ValueError(f"Only binary classification is supported. The type of the target is {kind}.")
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(f"the classifier needs two classes, but y contains one class: {self.classes_[0]!r}")
+        texts = [_frames.text_of(value) for value in self.classes_]
+        if self.schema is not None:
+            known = self.schema.label
+            if texts[0] in [_frames.text_of(v) for v in known.get("positive", [])]:
+                self.classes_, codes = self.classes_[::-1], 1 - codes
+
+        def label(names: Sequence[str]) -> dict[str, Any]:
+            column = _unused("y", names)
+            return {"column": column, "kind": "binary", "negative": [texts[0]], "positive": [texts[1]]}
+
+        return codes * 2.0 - 1.0, label
+
+    def _table_labels(self, y: np.ndarray, schema: Schema) -> np.ndarray:
+        """Labels in the schema's words. A label of 0 and 1, or of truth values, means the negative and the positive class."""
+        label = schema.label
+        if label["kind"] != "binary":
+            raise ValueError("--loss logistic needs binary labels, but the schema's label is numeric")
+        words = {side: [_frames.text_of(v) for v in label[side]] for side in ("negative", "positive")}
+        values = np.unique(y)
+        texts = [_frames.text_of(value) for value in values]
+        listed = words["negative"] + words["positive"]
+        if not all(text in listed for text in texts) and np.isin(values, [0, 1]).all():
+            self.classes_ = values if len(values) == 2 else np.array([0, 1])
+            return np.where(y == 1, words["positive"][0], words["negative"][0]).astype(object)
+        found = []
+        for side in ("negative", "positive"):
+            own = [value for value, text in zip(values, texts, strict=True) if text in words[side]]
+            found.append(own[0] if own else words[side][0])
+        self.classes_ = np.array(found) if values.dtype.kind != "O" else np.array(found, dtype=object)
+        return np.array([_frames.text_of(value) for value in y], dtype=object)
+
+    def _set_linear(self, weights: np.ndarray, intercept: float, schema: Schema) -> None:
+        self.coef_ = weights.reshape(1, -1)
+        self.intercept_ = np.array([intercept])
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Positive for ``classes_[1]``."""
+        return self._margins(X)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The class of each row."""
+        # A margin of exactly zero counts as negative, as in the command.
+        margins = self._margins(X)
+        return self.classes_[(margins > 0).astype(int)]
+
+    @available_if(lambda self: self.loss == "logistic")
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probabilities of both classes; the logistic loss only."""
+        positive = 1.0 / (1.0 + np.exp(-self._margins(X)))
+        return np.column_stack([1.0 - positive, positive])
+
+    @available_if(lambda self: self.loss == "logistic")
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Their logarithms."""
+        margins = self._margins(X)
+        return np.column_stack([-np.logaddexp(0.0, margins), -np.logaddexp(0.0, -margins)])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        # Noise for a few hundred records costs accuracy; that is what privacy means there.
+        tags.classifier_tags.poor_score = True
+        return tags
+
+
+class PrivateADMMRegressor(RegressorMixin, _PrivateADMM):
+    """Huber regression that sites train together without showing their records to each other.
+
+    ``target_bounds`` are public bounds of ``y``; values outside are clipped. Without them they are taken from the data, with a
+    ``DataBoundsWarning``. Learned attributes are those of :class:`PrivateADMMClassifier`, without ``classes_``.
+
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(0, 1, (3000, 2))
+    >>> y = 2 * X[:, 0] + 1
+    >>> model = PrivateADMMRegressor(bounds=(0, 1), target_bounds=(1, 3), norm_bound=2, random_state=0).fit(X, y)
+    >>> bool(model.score(X, y) > 0.5), model.privacy_.valid
+    (True, True)
+    """
+
+    _is_classifier = False
+
+    def __init__(
+        self,
+        *,
+        target_bounds: tuple[float, float] | None = None,
+        epsilon: float = 5.0,
+        delta: float = 1e-4,
+        rounds: int = 50,
+        decay: float = 0.995,
+        algorithm: str = "p-admm",
+        graph: Any = None,
+        penalty: float | None = None,
+        loss: str = "huber",
+        loss_width: float | None = None,
+        regularizer: str = "l2",
+        regularization: float = 1e-3,
+        l1_ratio: float | None = None,
+        accountant: str = "exact",
+        sensitivity: str = "record",
+        output: str = "smoothed",
+        tolerance: float | None = None,
+        penalty_growth: float | None = None,
+        rate_growth: float | None = None,
+        even_damping: float | None = None,
+        relaxation: float | None = None,
+        model_bound: float | None = None,
+        n_sites: int = 5,
+        split: str = "even",
+        bounds: Any = None,
+        schema: Schema | None = None,
+        norm_bound: float = 1.0,
+        fit_intercept: bool = True,
+        random_state: Any = None,
+        noise: str = "auto",
+        n_jobs: int | None = None,
+        progress: Any = None,
+    ) -> None:
+        super().__init__(
+            epsilon=epsilon,
+            delta=delta,
+            rounds=rounds,
+            decay=decay,
+            algorithm=algorithm,
+            graph=graph,
+            penalty=penalty,
+            loss=loss,
+            loss_width=loss_width,
+            regularizer=regularizer,
+            regularization=regularization,
+            l1_ratio=l1_ratio,
+            accountant=accountant,
+            sensitivity=sensitivity,
+            output=output,
+            tolerance=tolerance,
+            penalty_growth=penalty_growth,
+            rate_growth=rate_growth,
+            even_damping=even_damping,
+            relaxation=relaxation,
+            model_bound=model_bound,
+            n_sites=n_sites,
+            split=split,
+            bounds=bounds,
+            schema=schema,
+            norm_bound=norm_bound,
+            fit_intercept=fit_intercept,
+            random_state=random_state,
+            noise=noise,
+            n_jobs=n_jobs,
+            progress=progress,
+        )
+        self.target_bounds = target_bounds
+
+    def fit(self, X: Any, y: Any, sites: Any = None) -> PrivateADMMRegressor:
+        """Trains on rows of ``X`` with numbers ``y``; ``sites`` names each row's site, or a column of ``X`` that does."""
+        self._fit(X, y, sites)
+        return self
+
+    @property
+    def _label_from_data(self) -> bool:
+        return self.target_bounds is None and self.schema is None
+
+    def _matrix_labels(self, y: np.ndarray) -> tuple[np.ndarray, Any]:
+        if self.schema is not None:
+            known = self.schema.label
+            lower, upper = known.get("lower", 0.0), known.get("upper", 1.0)
+        else:
+            lower, upper = bounds_in(y) if self.target_bounds is None else map(float, self.target_bounds)
+
+        def label(names: Sequence[str]) -> dict[str, Any]:
+            return {"column": _unused("y", names), "kind": "numeric", "lower": lower, "upper": upper}
+
+        return np.clip((np.asarray(y, dtype=np.float64) - lower) / (upper - lower), 0.0, 1.0), label
+
+    def _table_labels(self, y: np.ndarray, schema: Schema) -> np.ndarray:
+        if schema.label["kind"] != "numeric":
+            raise ValueError("--loss huber needs numeric labels, but the schema's label is binary")
+        return np.asarray(y, dtype=np.float64)
+
+    def _set_linear(self, weights: np.ndarray, intercept: float, schema: Schema) -> None:
+        lower, upper = schema.label["lower"], schema.label["upper"]
+        self.coef_ = weights * (upper - lower)
+        self.intercept_ = lower + intercept * (upper - lower)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Numbers in the unit of ``y``."""
+        margins = self._margins(X)
+        label = self.model_.schema.label
+        return label["lower"] + margins * (label["upper"] - label["lower"])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        # Noise for a few hundred records costs accuracy; that is what privacy means there.
+        tags.regressor_tags.poor_score = True
+        return tags
+
+
+PrivateADMMClassifier.__doc__ = (PrivateADMMClassifier.__doc__ or "") + _PARAMETERS.format(
+    losses="``logistic``, ``hinge`` or ``huberized-hinge``."
+)
+PrivateADMMRegressor.__doc__ = (PrivateADMMRegressor.__doc__ or "") + _PARAMETERS.format(
+    losses="``huber``; without privacy (``algorithm='admm'``) also ``squared``."
+)
+
+
+def from_model(model: Model) -> Any:
+    """An estimator that predicts as ``model`` does."""
+    estimator: Any
+    if model.is_classifier:
+        loss = model.loss.split(" ")[0]
+        estimator = PrivateADMMClassifier(schema=model.schema, loss=loss)
+        estimator.classes_ = np.array(model.classes, dtype=object)
+    else:
+        estimator = PrivateADMMRegressor(schema=model.schema)
+    kept = [c["name"] for c in model.schema.to_dict()["columns"] if c["kind"] != "ignored"]
+    estimator.n_features_in_ = len(kept)
+    estimator.feature_names_in_ = np.asarray(kept, dtype=object)
+    estimator.model_ = model
+    estimator._set_coefficients()
+    return estimator
+
+
+def _is_tuned() -> bool:
+    """Whether a search or a cross-validation of scikit-learn calls: neither tells the estimator, so the stack has to."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        if frame.f_globals.get("__name__", "").startswith("sklearn.model_selection."):
+            return True
+        frame = frame.f_back  # type: ignore[assignment]
+    return False
+
+
+def _names(given: Any, n: int) -> list[str]:
+    """Names that a schema accepts: those of the frame where they are usable."""
+    if given is None:
+        return [f"x{j}" for j in range(n)]
+    names = [str(name) for name in given]
+    usable = all(name and name.strip() == name and name != "(intercept)" for name in names)
+    return names if usable and len(set(names)) == n else [f"x{j}" for j in range(n)]
+
+
+def _unused(name: str, names: Sequence[str]) -> str:
+    while name in names:
+        name += "_"
+    return name
+
+
+def _bounds(bounds: Any, X: Any, names: Sequence[str]) -> tuple[np.ndarray, np.ndarray, bool]:
+    """Lower and upper bounds of each column, and whether they are the data's own."""
+    n = X.shape[1]
+    if bounds is None:
+        lower, upper = X.min(axis=0), X.max(axis=0)
+        if hasattr(lower, "toarray"):
+            lower, upper = lower.toarray().ravel(), upper.toarray().ravel()
+        upper = np.where(lower < upper, upper, lower + np.maximum(1.0, np.abs(lower)))
+        return np.asarray(lower), np.asarray(upper), True
+    if isinstance(bounds, Mapping):
+        absent = [name for name in names if name not in bounds]
+        if absent:
+            raise ValueError(f"`bounds` has no entry for column {absent[0]!r}: every column needs public bounds")
+        pairs = np.array([bounds[name] for name in names], dtype=np.float64)
+        lower, upper = pairs[:, 0], pairs[:, 1]
+    else:
+        try:
+            lower, upper = bounds
+            lower = np.broadcast_to(np.asarray(lower, dtype=np.float64), n)
+            upper = np.broadcast_to(np.asarray(upper, dtype=np.float64), n)
+        except (TypeError, ValueError) as problem:
+            raise ValueError(
+                f"`bounds` must be (lower, upper), each a number or {n} numbers, or a dict from column to (lower, upper)"
+            ) from problem
+    return lower, upper, False
+
+
+def _site_codes(sites: Any, rows: int) -> tuple[list[str], list[int]]:
+    """Names of the sites in the order in which they appear, and each row's place among them."""
+    cells = sites.to_list() if hasattr(sites, "to_list") else np.asarray(sites).tolist()
+    if len(cells) != rows:
+        raise ValueError(f"`sites` has {len(cells)} entries and X has {rows} rows")
+    if any(cell is None or cell != cell for cell in cells):
+        raise ValueError("`sites` has missing entries: every row needs a site")
+    texts = [_frames.text_of(cell) for cell in cells]
+    names = list(dict.fromkeys(texts))
+    place = {name: i for i, name in enumerate(names)}
+    return names, [place[text] for text in texts]
+
+
+def _drop(X: Any, column: str) -> Any:
+    if isinstance(X, Mapping):
+        return {name: values for name, values in X.items() if name != column}
+    return X.drop(columns=column) if _frames.is_pandas(X) else X.drop(column)
+
+
+def _named(X: Any, schema: Schema | None) -> dict[str, Any]:
+    """Columns of an array by the names of the schema's columns."""
+    names = [] if schema is None else [c["name"] for c in schema.to_dict()["columns"] if c["kind"] != "ignored"]
+    values = np.asarray(X, dtype=object) if not hasattr(X, "dtype") else np.asarray(X)
+    if values.ndim != 2 or values.shape[1] != len(names):
+        raise ValueError(f"X needs the schema's {len(names)} columns: {', '.join(names)}")
+    return {name: values[:, j] for j, name in enumerate(names)}
