@@ -403,24 +403,25 @@ class PrivateADMMClassifier(ClassifierMixin, _PrivateADMM):
 
         return codes * 2.0 - 1.0, label
 
-    def _table_labels(self, y: np.ndarray, schema: Schema) -> np.ndarray:
+    def _table_labels(self, y: np.ndarray, schema: Schema) -> Any:
         """Labels in the schema's words. A label of 0 and 1, or of truth values, means the negative and the positive class."""
         label = schema.label
         if label["kind"] != "binary":
             raise ValueError("--loss logistic needs binary labels, but the schema's label is numeric")
         words = {side: [_frames.text_of(v) for v in label[side]] for side in ("negative", "positive")}
-        values = np.unique(y)
+        values, codes = np.unique(y, return_inverse=True)
         texts = [_frames.text_of(value) for value in values]
         listed = words["negative"] + words["positive"]
         if not all(text in listed for text in texts) and np.isin(values, [0, 1]).all():
             self.classes_ = values if len(values) == 2 else np.array([0, 1])
-            return np.where(y == 1, words["positive"][0], words["negative"][0]).astype(object)
+            texts = [words["positive" if value else "negative"][0] for value in values]
+            return codes.astype(np.int32), texts
         found = []
         for side in ("negative", "positive"):
             own = [value for value, text in zip(values, texts, strict=True) if text in words[side]]
             found.append(own[0] if own else words[side][0])
         self.classes_ = np.array(found) if values.dtype.kind != "O" else np.array(found, dtype=object)
-        return np.array([_frames.text_of(value) for value in y], dtype=object)
+        return codes.astype(np.int32), texts
 
     def _set_linear(self, weights: np.ndarray, intercept: float, schema: Schema) -> None:
         self.coef_ = weights.reshape(1, -1)

@@ -62,7 +62,7 @@ def categories_of(values: Any) -> list[str] | None:
     """The categories that a dtype lists, as texts; none if it lists none."""
     if _is_polars_series(values):
         name = str(values.dtype).split("(")[0]
-        return [text_of(v) for v in values.cat.get_categories().to_list()] if name == "Enum" else None
+        return [text_of(v) for v in values.dtype.categories] if name == "Enum" else None
     return [text_of(v) for v in values.dtype.categories] if _is_categorical(values) else None
 
 
@@ -74,6 +74,9 @@ def texts_in(values: Any) -> list[str]:
 
 def convert(values: Any, kind: str | None = None, listed: Sequence[str] = ()) -> Column:
     """A column for the encoder. ``kind`` and ``listed`` are what the schema says, which decides about truth values."""
+    if isinstance(values, tuple):
+        # Codes and texts already.
+        return values
     if is_boolean(values):
         return _boolean(values, kind, listed)
     if is_numeric(values):

@@ -153,6 +153,9 @@ def _categorical(build: _Builder, column: dict[str, Any], weights: np.ndarray, s
     gaps = [*schema["missing_values"], *(text_of(v) for v in column.get("missing_values", []))]
     places.update({text: fill if schema["missing"] == "fill" else len(weights) for text in gaps})
     places.update({text_of(v): fill for v in column.get("fill_values", [])})
+    # Programs that hold whole numbers with gaps write 1 as 1.0: the encoder takes both.
+    whole = {f"{text}.0": code for text, code in places.items() if text.lstrip("-").isdigit()}
+    places = {**whole, **places}
     unknown = len(values) if schema.get("on_unknown_category") == "other" else len(weights)
     code = build.node(
         "LabelEncoder",

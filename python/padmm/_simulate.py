@@ -32,6 +32,7 @@ class Simulation:
 
     def __init__(self, inner: _padmm.SimulationResult, *, data_bounds: bool = False) -> None:
         self._inner = inner
+        self._traces: dict[bool, _padmm.Trace] = {}
         #: Setting, charges, every run and round, summary: the contents of ``record.json``.
         self.record: dict[str, Any] = json.loads(inner.record_json())
         secure = "operating system" in self.record["noise_source"]
@@ -45,20 +46,26 @@ class Simulation:
     @property
     def trace(self) -> _padmm.Trace:
         """One line for each run and round, as an Arrow stream that pandas, polars and pyarrow read without copying."""
-        return self._inner.trace()
+        return self._trace(False)
 
     @property
     def reference_trace(self) -> _padmm.Trace:
         """The same of the run without noise; empty if there was none."""
-        return self._inner.trace(reference=True)
+        return self._trace(True)
+
+    def _trace(self, reference: bool) -> _padmm.Trace:
+        # Made once, so that whoever asks again looks at the same memory.
+        if reference not in self._traces:
+            self._traces[reference] = self._inner.trace(reference)
+        return self._traces[reference]
 
     def to_pandas(self, *, reference: bool = False) -> Any:
         """The trace as a pandas frame."""
-        return trace_to_pandas(self._inner.trace(reference=reference))
+        return trace_to_pandas(self._trace(reference))
 
     def to_polars(self, *, reference: bool = False) -> Any:
         """The trace as a polars frame."""
-        return trace_to_polars(self._inner.trace(reference=reference))
+        return trace_to_polars(self._trace(reference))
 
     @property
     def coefficients(self) -> np.ndarray:

@@ -48,8 +48,9 @@ impl View<'_> {
         match self {
             View::Numbers(values) => Cell::Number(values[r]),
             View::Texts(codes, texts) => {
-                let text = usize::try_from(codes[r]).ok().and_then(|code| texts.get(code));
-                text.map_or(Cell::Missing, |text| Cell::Text(text))
+                let code = u32::try_from(codes[r]).ok();
+                let coded = code.and_then(|code| Some(Cell::Coded(code, texts.get(code as usize)?)));
+                coded.unwrap_or(Cell::Missing)
             }
         }
     }

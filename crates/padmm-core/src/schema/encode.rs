@@ -25,6 +25,8 @@ pub enum Cell<'c> {
     Missing,
     /// A text, as in a file.
     Text(&'c str),
+    /// A text that the table knows by a small number. In one table and column, a number stands for one text.
+    Coded(u32, &'c str),
     /// A number that was never text; it means what its shortest text would mean, and NaN is missing.
     Number(f64),
 }
@@ -103,6 +105,8 @@ pub struct Encoder<'s> {
     roles: Vec<Role>,
     /// For each column of the schema: its texts in comparable form, sorted, with what each stands for.
     codes: Vec<Vec<(&'s str, u32)>>,
+    /// For each column of the schema: what the table's codes have turned out to mean.
+    known_codes: Vec<Vec<Option<u32>>>,
     /// For each column of the schema: numbers that stand for "missing" or "not measured".
     absent_numbers: Vec<Vec<(f64, MissingRule)>>,
     classes: Vec<(&'s str, f64)>,
@@ -153,6 +157,7 @@ impl Schema {
             schema: self,
             roles,
             codes,
+            known_codes: vec![vec![]; self.columns.len()],
             absent_numbers: self.columns.iter().map(|column| self.absent_numbers(column)).collect(),
             classes,
             records: Dataset::new(features.n_features(), self.n_numeric(), self.n_hot(), self.norm_bound),
@@ -257,11 +262,18 @@ impl Encoder<'_> {
         for cell in cells {
             n_cells += 1;
             let Some(role) = self.roles.get(n_cells - 1) else { continue };
+            if let (Role::Categorical { column, slot }, Cell::Coded(code, _)) = (role, cell)
+                && let Some(&Some(hot)) = self.known_codes[*column].get(code as usize)
+            {
+                self.hot[*slot] = hot;
+                continue;
+            }
+            let table_code = if let Cell::Coded(code, _) = cell { Some(code as usize) } else { None };
             let written;
             let (cell, number) = match cell {
                 Cell::Missing => (None, None),
                 Cell::Number(v) if v.is_nan() => (None, None),
-                Cell::Text(text) => (Some(canonical(text)), None),
+                Cell::Text(text) | Cell::Coded(_, text) => (Some(canonical(text)), None),
                 Cell::Number(v) if matches!(role, Role::Numeric { .. }) => (None, Some(v)),
                 Cell::Number(v) => {
                     written = v.to_string();
@@ -279,9 +291,14 @@ impl Encoder<'_> {
                     };
                     value.map(|v| self.numeric[slot] = v)
                 }
-                Role::Categorical { column, slot } => {
-                    self.code(row, column, cell).map(|v| self.hot[slot] = v)
-                }
+                Role::Categorical { column, slot } => self.code(row, column, cell).map(|hot| {
+                    self.hot[slot] = hot;
+                    if let Some(code) = table_code {
+                        let known = &mut self.known_codes[column];
+                        known.resize(known.len().max(code + 1), None);
+                        known[code] = Some(hot);
+                    }
+                }),
             };
             match result {
                 Ok(()) => {}

@@ -166,7 +166,7 @@ fn whole_numbers_lose_their_fraction_and_nothing_else() {
 
 #[test]
 fn a_typed_cell_means_what_its_text_means() {
-    use super::Cell::{Missing, Number, Text};
+    use super::Cell::{Coded, Missing, Number, Text};
     let text = SCHEMA.replace(
         "upper = 3, fill = 1 }",
         "upper = 3, fill = 1, fill_values = [\"0\"], missing_values = [\"-9\"] }",
@@ -176,11 +176,11 @@ fn a_typed_cell_means_what_its_text_means() {
         let lines =
             ["x,0.25,red,5,a,1", "x,0,blue,0.5,a,2", "x,-9,red,1,b,9", "x,NA,red,2,b,3", "x,7.5,red,,b,1"];
         let typed = [
-            [Missing, Number(0.25), Text("red"), Number(5.0), Text("a"), Number(1.0)],
-            [Missing, Number(0.0), Text(" blue "), Number(0.5), Text("a"), Text("2.0")],
-            [Missing, Number(-9.0), Text("red"), Number(1.0), Text("b"), Number(9.0)],
-            [Missing, Number(f64::NAN), Text("red"), Number(2.0), Text("b"), Number(3.0)],
-            [Missing, Number(7.5), Text("red"), Missing, Text("b"), Number(1.0)],
+            [Missing, Number(0.25), Coded(1, "red"), Number(5.0), Coded(0, "a"), Number(1.0)],
+            [Missing, Number(0.0), Coded(0, " blue "), Number(0.5), Coded(0, "a"), Text("2.0")],
+            [Missing, Number(-9.0), Coded(1, "red"), Number(1.0), Coded(1, "b"), Number(9.0)],
+            [Missing, Number(f64::NAN), Coded(1, "red"), Number(2.0), Text("b"), Number(3.0)],
+            [Missing, Number(7.5), Text("red"), Missing, Text("b"), Coded(0, "1")],
         ];
         let mut encoder = schema.encoder(&header(&HEADER)).unwrap();
         for (row, cells) in (2..).zip(typed) {
