@@ -88,7 +88,7 @@ impl Noise {
         }
     }
 
-    /// ε of rounds 1 to `round`: exact, and by the paper's conversion.
+    /// ε of rounds 1 to `round`: exact, and as the paper converts it.
     pub fn epsilon_spent(&self, round: u32) -> (f64, f64) {
         match self {
             Noise::Ideal(ideal) => ideal.epsilon_spent(round),

@@ -148,6 +148,17 @@ impl Dataset {
         self.push(row.numeric, row.hot, row.label);
     }
 
+    /// Adds all records of another set of the same shape and bound, as they are.
+    pub fn append(&mut self, other: &Dataset) {
+        let shape = |set: &Dataset| (set.n_features, set.n_numeric, set.n_hot, set.norm_bound.to_bits());
+        assert_eq!(shape(self), shape(other), "the sets have one shape and one bound");
+        self.numeric.extend_from_slice(&other.numeric);
+        self.hot.extend_from_slice(&other.hot);
+        self.scale.extend_from_slice(&other.scale);
+        self.labels.extend_from_slice(&other.labels);
+        self.joint = joint::OnDemand::default();
+    }
+
     /// Number of records.
     pub fn n_records(&self) -> usize {
         self.labels.len()

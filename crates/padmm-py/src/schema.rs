@@ -1,18 +1,20 @@
 //! Schemas, tables that are encoded by them, and the shipped data sets.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use numpy::{IntoPyArray, PyArray1};
-use padmm_core::schema::{ColumnKind, Label, Purpose, SchemaDraft, Sites};
+use padmm_core::schema::{ColumnKind, Label, Purpose, SchemaDraft, SchemaError, Sites};
 use padmm_data::{ShippedSet, shipped_set};
 use pyo3::prelude::*;
+use rayon::prelude::*;
 
 use crate::columns::{Column, View, common_length};
 use crate::errors::Failure;
 use crate::to_json;
 
-/// Rows that are encoded between two looks at Ctrl-C.
-const CHUNK: usize = 1 << 15;
+/// Rows that one thread encodes at a time.
+const PART: usize = 1 << 12;
 
 /// A checked schema.
 #[pyclass(module = "padmm._padmm", frozen)]
@@ -81,18 +83,34 @@ impl Schema {
         };
         let n = common_length(&columns)?;
         let views: Vec<View<'_>> = columns.iter().map(Column::view).collect();
-        let mut encoder = self.inner.encoder_for(purpose, &header).map_err(Failure::from)?;
-        encoder.reserve(n);
-        for start in (0..n).step_by(CHUNK) {
+        // A wrong header is said once, whatever the number of threads.
+        self.inner.encoder_for(purpose, &header).map_err(Failure::from)?;
+        let part = |rows: Range<usize>| {
+            let mut encoder = self.inner.encoder_for(purpose, &header)?;
+            encoder.reserve(rows.len());
+            for r in rows {
+                encoder.push_cells(r as u64 + 2, views.iter().map(|view| view.cell(r)))?;
+            }
+            Ok::<_, SchemaError>(encoder.finish())
+        };
+        let mut whole: Option<padmm_core::schema::Encoded> = None;
+        // Several parts at a time, then a look at Ctrl-C. The first error in the table's order is the one that is said.
+        let at_a_time = PART * rayon::current_num_threads();
+        for start in (0..n.max(1)).step_by(at_a_time) {
             py.check_signals()?;
-            py.detach(|| {
-                (start..n.min(start + CHUNK)).try_for_each(|r| {
-                    encoder.push_cells(r as u64 + 2, views.iter().map(|view| view.cell(r))).map(|_| ())
-                })
-            })
-            .map_err(Failure::from)?;
+            let end = n.min(start + at_a_time);
+            let ranges: Vec<Range<usize>> =
+                (start..end.max(start + 1)).step_by(PART).map(|from| from..end.min(from + PART)).collect();
+            let parts = py.detach(|| ranges.into_par_iter().map(part).collect::<Vec<_>>());
+            for part in parts {
+                let part = part.map_err(Failure::from)?;
+                match &mut whole {
+                    Some(whole) => whole.append(part),
+                    None => whole = Some(part),
+                }
+            }
         }
-        let inner = encoder.finish();
+        let Some(inner) = whole else { return Err(Failure::general("the table has no parts").into()) };
         if purpose == Purpose::Train {
             inner.check_trainable().map_err(Failure::from)?;
         }

@@ -76,6 +76,30 @@ impl Encoded {
         self.label_is_binary
     }
 
+    /// Adds the records of the table's next part, which another encoder of the same schema and header has read.
+    ///
+    /// Sites that only the part has come after the known ones, as if one encoder had met them in that order.
+    pub fn append(&mut self, part: Encoded) {
+        assert!(self.features == part.features, "the parts are encoded by one schema");
+        self.records.append(&part.records);
+        if let (Some(sites), Some(more)) = (&mut self.sites, part.sites) {
+            let place = |name: String| {
+                sites.names.iter().position(|known| *known == name).unwrap_or_else(|| {
+                    sites.names.push(name);
+                    sites.names.len() - 1
+                }) as u32
+            };
+            let places: Vec<u32> = more.names.into_iter().map(place).collect();
+            sites.of_record.extend(more.of_record.iter().map(|&site| places[site as usize]));
+        }
+        self.row_numbers.extend(part.row_numbers);
+        self.n_read += part.n_read;
+        self.n_dropped += part.n_dropped;
+        for ((_, n), (_, more)) in self.n_clipped.iter_mut().zip(part.n_clipped) {
+            *n += more;
+        }
+    }
+
     /// Refuses data from which nothing can be learned: no records, or a two-class label with one class.
     pub fn check_trainable(&self) -> Result<(), SchemaError> {
         let labels = self.records.labels();

@@ -226,3 +226,27 @@ fn a_row_of_a_matrix_is_encoded_as_its_line_in_a_file() {
     assert_eq!(wrong(&[1.0], false), SchemaError::Ragged { row: 5, expected: 2, found: 1 });
     assert!(self::schema(SCHEMA).matrix_encoder().is_err());
 }
+
+#[test]
+fn parts_of_a_table_are_the_table() {
+    let lines = [
+        "x,1,red,5,north,2",
+        "x,99,green,12,south,1",
+        "x,0,red,1,east,9",
+        "x,2,blue,NA,south,1",
+        "x,-5,red,3,west,2",
+    ];
+    let schema = schema(SCHEMA);
+    for cut in 1..lines.len() {
+        let part = |first: usize, lines: &[&str]| {
+            let mut encoder = schema.encoder(&header(&HEADER)).unwrap();
+            for (row, line) in (first as u64 + 2..).zip(lines) {
+                push(&mut encoder, row, line).unwrap();
+            }
+            encoder.finish()
+        };
+        let mut whole = part(0, &lines[..cut]);
+        whole.append(part(cut, &lines[cut..]));
+        assert!(whole == encode(&schema, &lines).unwrap(), "cut at {cut}");
+    }
+}

@@ -1,0 +1,69 @@
+"""What Python costs: ``fit`` on Adult against the simulator on the same, already encoded records; and memory for a large matrix.
+
+    python python/benchmarks/overhead.py            # time
+    python python/benchmarks/overhead.py --memory   # 1,000,000 x 100, takes some GB
+
+Runs alternate, so that other programs on the machine disturb both alike; the smallest and the median of each are printed.
+"""
+
+import argparse
+import resource
+import statistics
+import time
+
+import numpy as np
+
+import padmm
+from padmm import PrivateADMMClassifier, _padmm
+
+MANNER = {"progress": None, "threads": None, "reference": False, "rank_rounds": False}
+
+
+def overhead(repeats: int) -> None:
+    """Alternates fits and simulations."""
+    adult = padmm.datasets.load_adult()
+    encoded = adult.schema.encode(adult.frame)
+    plan = padmm.Plan(agents=5, split="even", seed=1)
+    jobs = {
+        "fit": lambda: PrivateADMMClassifier(schema=adult.schema, random_state=1).fit(adult.data, adult.target),
+        "simulator, encoded records": lambda: _padmm.simulate(plan.json(), MANNER, encoded=encoded),
+        "simulator, reading its records": lambda: _padmm.simulate(plan.json(), MANNER, dataset="adult"),
+    }
+    times: dict[str, list[float]] = {name: [] for name in jobs}
+    for job in jobs.values():
+        job()
+    for _ in range(repeats):
+        for name, job in jobs.items():
+            start = time.perf_counter()
+            job()
+            times[name].append(time.perf_counter() - start)
+    fit = times["fit"]
+    for name, taken in times.items():
+        print(
+            f"{name:32} {1e3 * min(taken):7.1f} ms at best, median {1e3 * statistics.median(taken):7.1f};"
+            f" fit takes {min(fit) / min(taken):.3f} of it, by medians {statistics.median(fit) / statistics.median(taken):.3f}"
+        )
+
+
+def memory() -> None:
+    """Peak memory of a fit, in sizes of the matrix."""
+
+    def peak() -> int:
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+    rng = np.random.default_rng(0)
+    small = rng.random((2000, 100))
+    PrivateADMMClassifier(bounds=(0, 1), random_state=0, rounds=2).fit(small, small[:, 0] > 0.5)
+    X = rng.random((1_000_000, 100))
+    y = X[:, 0] > 0.5
+    before, start = peak(), time.perf_counter()
+    PrivateADMMClassifier(bounds=(0, 1), random_state=0, rounds=2).fit(X, y)
+    print(f"1,000,000 x 100, two rounds: {time.perf_counter() - start:.1f} s, peak grew by {(peak() - before) / X.nbytes:.2f} of X")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--memory", action="store_true")
+    parser.add_argument("--repeats", type=int, default=25)
+    arguments = parser.parse_args()
+    memory() if arguments.memory else overhead(arguments.repeats)
