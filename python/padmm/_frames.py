@@ -106,7 +106,8 @@ def coded(values: Any) -> tuple[np.ndarray, list[str]]:
         return codes.fill_null(-1).to_numpy().astype(np.int32), unique.to_list()
     if _is_categorical(values):
         codes = getattr(values, "cat", values).codes
-        return np.asarray(codes, dtype=np.int32), [text_of(v) for v in values.dtype.categories]
+        # A list first: going through an index of texts one by one is slow.
+        return np.asarray(codes, dtype=np.int32), [text_of(v) for v in values.dtype.categories.tolist()]
     if hasattr(values, "to_numpy") and type(values).__module__.split(".")[0] == "pandas":
         import pandas
 
