@@ -63,7 +63,9 @@ def memory() -> None:
     y = X[:, 0] > 0.5
     before, start = peak(), time.perf_counter()
     PrivateADMMClassifier(bounds=(0, 1), random_state=0, rounds=2).fit(X, y)
-    print(f"1,000,000 x 100, two rounds: {time.perf_counter() - start:.1f} s, peak grew by {(peak() - before) / X.nbytes:.2f} of X")
+    print(
+        f"1,000,000 x 100, two rounds: {time.perf_counter() - start:.1f} s, peak grew by {(peak() - before) / X.nbytes:.2f} of X"
+    )
 
 
 if __name__ == "__main__":

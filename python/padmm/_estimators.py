@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -12,6 +11,7 @@ import numpy as np
 
 from . import _frames, _padmm
 from ._errors import TuningWarning
+from ._inputs import by_name, column_bounds, is_tuned, site_codes, unused_name, usable_names, without_column
 from ._model import Model, csr_parts
 from ._optional import need
 from ._plan import Plan
@@ -198,13 +198,13 @@ class _PrivateADMM(BaseEstimator):
         return not all(_frames.is_numeric(column) or _frames.is_boolean(column) for column in columns)
 
     def _fit(self, X: Any, y: Any, sites: Any) -> Simulation:
-        tuning = _is_tuned()
+        tuning = is_tuned()
         if isinstance(sites, str):
             if not _frames.is_frame(X) or sites not in _frames.names_of(X):
                 raise ValueError(f"sites={sites!r} names a column, and X has none of that name")
             column = sites
             sites = _frames.column_of(X, column)
-            X = _drop(X, column)
+            X = without_column(X, column)
         if self._is_table(X):
             simulation = self._fit_table(X, y, sites)
         else:
@@ -236,8 +236,8 @@ class _PrivateADMM(BaseEstimator):
         labels, label = self._matrix_labels(y)
         data_bounds = False
         if self.schema is None:
-            names = _names(getattr(self, "feature_names_in_", None), X.shape[1])
-            lower, upper, from_data = _bounds(self.bounds, X, names)
+            names = usable_names(getattr(self, "feature_names_in_", None), X.shape[1])
+            lower, upper, from_data = column_bounds(self.bounds, X, names)
             data_bounds = from_data or self._label_from_data
             schema = Schema.from_dict(
                 {
@@ -254,16 +254,16 @@ class _PrivateADMM(BaseEstimator):
             schema = self.schema
         if data_bounds:
             warn_data_bounds(stacklevel=4)
-        site_codes = None if sites is None else _site_codes(sites, X.shape[0])
-        plan = self._plan(site_codes is not None)
+        coded_sites = None if sites is None else site_codes(sites, X.shape[0])
+        plan = self._plan(coded_sites is not None)
         manner = self._manner()
         try:
             if hasattr(X, "indptr"):
                 inner = _padmm.fit_csr(
-                    plan.json(), manner, schema._inner, csr_parts(X), X.shape[1], labels, site_codes
+                    plan.json(), manner, schema._inner, csr_parts(X), X.shape[1], labels, coded_sites
                 )
             else:
-                inner = _padmm.fit_dense(plan.json(), manner, schema._inner, X, labels, site_codes)
+                inner = _padmm.fit_dense(plan.json(), manner, schema._inner, X, labels, coded_sites)
         finally:
             close_bar(manner)
         return Simulation(inner, data_bounds=data_bounds)
@@ -273,9 +273,9 @@ class _PrivateADMM(BaseEstimator):
             y = _frames.column_of(X, self.schema.label["column"])
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
-        table = X if _frames.is_frame(X) else _named(X, self.schema)
+        table = X if _frames.is_frame(X) else by_name(X, self.schema)
         schema, data_bounds = self.schema, False
-        label = schema.label["column"] if schema is not None else _unused("y", _frames.names_of(table))
+        label = schema.label["column"] if schema is not None else unused_name("y", _frames.names_of(table))
         table = _frames.without(table, [label])
         features = list(table)
         rows = len(next(iter(table.values())))
@@ -304,7 +304,7 @@ class _PrivateADMM(BaseEstimator):
         encoded = schema.encode(table)
         by_site = schema.site is not None
         if sites is not None:
-            names, codes = _site_codes(sites, rows)
+            names, codes = site_codes(sites, rows)
             encoded, by_site = encoded.with_sites(codes, names), True
         in_schema = schema.site if schema.site in features else None
         features = [name for name in features if name != in_schema]
@@ -343,12 +343,12 @@ class _PrivateADMM(BaseEstimator):
         check_is_fitted(self, "model_")
         # The schema that was fitted with decides how X is read, whatever the parameter says now.
         if not self.model_.schema._inner.is_matrix or (isinstance(X, Mapping) and _frames.is_frame(X)):
-            table = X if _frames.is_frame(X) else _named(X, self.model_.schema)
+            table = X if _frames.is_frame(X) else by_name(X, self.model_.schema)
             margins = self.model_.decision_function(table)
             if np.isnan(margins).any():
                 raise ValueError(
                     f"{np.isnan(margins).sum()} rows have missing values, and the schema drops such records: leave them out, or"
-                    " fill them from public constants (missing = \"fill\")"
+                    ' fill them from public constants (missing = "fill")'
                 )
             return margins
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
@@ -398,7 +398,7 @@ class PrivateADMMClassifier(ClassifierMixin, _PrivateADMM):
                 self.classes_, codes = self.classes_[::-1], 1 - codes
 
         def label(names: Sequence[str]) -> dict[str, Any]:
-            column = _unused("y", names)
+            column = unused_name("y", names)
             return {"column": column, "kind": "binary", "negative": [texts[0]], "positive": [texts[1]]}
 
         return codes * 2.0 - 1.0, label
@@ -562,7 +562,7 @@ class PrivateADMMRegressor(RegressorMixin, _PrivateADMM):
             lower, upper = bounds_in(y) if self.target_bounds is None else map(float, self.target_bounds)
 
         def label(names: Sequence[str]) -> dict[str, Any]:
-            return {"column": _unused("y", names), "kind": "numeric", "lower": lower, "upper": upper}
+            return {"column": unused_name("y", names), "kind": "numeric", "lower": lower, "upper": upper}
 
         return np.clip((np.asarray(y, dtype=np.float64) - lower) / (upper - lower), 0.0, 1.0), label
 
@@ -612,83 +612,3 @@ def from_model(model: Model) -> Any:
     estimator.model_ = model
     estimator._set_coefficients()
     return estimator
-
-
-def _is_tuned() -> bool:
-    """Whether a search or a cross-validation of scikit-learn calls: neither tells the estimator, so the stack has to."""
-    frame = sys._getframe(1)
-    while frame is not None:
-        if frame.f_globals.get("__name__", "").startswith("sklearn.model_selection."):
-            return True
-        frame = frame.f_back  # type: ignore[assignment]
-    return False
-
-
-def _names(given: Any, n: int) -> list[str]:
-    """Names that a schema accepts: those of the frame where they are usable."""
-    if given is None:
-        return [f"x{j}" for j in range(n)]
-    names = [str(name) for name in given]
-    usable = all(name and name.strip() == name and name != "(intercept)" for name in names)
-    return names if usable and len(set(names)) == n else [f"x{j}" for j in range(n)]
-
-
-def _unused(name: str, names: Sequence[str]) -> str:
-    while name in names:
-        name += "_"
-    return name
-
-
-def _bounds(bounds: Any, X: Any, names: Sequence[str]) -> tuple[np.ndarray, np.ndarray, bool]:
-    """Lower and upper bounds of each column, and whether they are the data's own."""
-    n = X.shape[1]
-    if bounds is None:
-        lower, upper = X.min(axis=0), X.max(axis=0)
-        if hasattr(lower, "toarray"):
-            lower, upper = lower.toarray().ravel(), upper.toarray().ravel()
-        upper = np.where(lower < upper, upper, lower + np.maximum(1.0, np.abs(lower)))
-        return np.asarray(lower), np.asarray(upper), True
-    if isinstance(bounds, Mapping):
-        absent = [name for name in names if name not in bounds]
-        if absent:
-            raise ValueError(f"`bounds` has no entry for column {absent[0]!r}: every column needs public bounds")
-        pairs = np.array([bounds[name] for name in names], dtype=np.float64)
-        lower, upper = pairs[:, 0], pairs[:, 1]
-    else:
-        try:
-            lower, upper = bounds
-            lower = np.broadcast_to(np.asarray(lower, dtype=np.float64), n)
-            upper = np.broadcast_to(np.asarray(upper, dtype=np.float64), n)
-        except (TypeError, ValueError) as problem:
-            raise ValueError(
-                f"`bounds` must be (lower, upper), each a number or {n} numbers, or a dict from column to (lower, upper)"
-            ) from problem
-    return lower, upper, False
-
-
-def _site_codes(sites: Any, rows: int) -> tuple[list[str], list[int]]:
-    """Names of the sites in the order in which they appear, and each row's place among them."""
-    cells = sites.to_list() if hasattr(sites, "to_list") else np.asarray(sites).tolist()
-    if len(cells) != rows:
-        raise ValueError(f"`sites` has {len(cells)} entries and X has {rows} rows")
-    if any(cell is None or cell != cell for cell in cells):
-        raise ValueError("`sites` has missing entries: every row needs a site")
-    texts = [_frames.text_of(cell) for cell in cells]
-    names = list(dict.fromkeys(texts))
-    place = {name: i for i, name in enumerate(names)}
-    return names, [place[text] for text in texts]
-
-
-def _drop(X: Any, column: str) -> Any:
-    if isinstance(X, Mapping):
-        return {name: values for name, values in X.items() if name != column}
-    return X.drop(columns=column) if _frames.is_pandas(X) else X.drop(column)
-
-
-def _named(X: Any, schema: Schema | None) -> dict[str, Any]:
-    """Columns of an array by the names of the schema's columns."""
-    names = [] if schema is None else [c["name"] for c in schema.to_dict()["columns"] if c["kind"] != "ignored"]
-    values = np.asarray(X, dtype=object) if not hasattr(X, "dtype") else np.asarray(X)
-    if values.ndim != 2 or values.shape[1] != len(names):
-        raise ValueError(f"X needs the schema's {len(names)} columns: {', '.join(names)}")
-    return {name: values[:, j] for j, name in enumerate(names)}

@@ -85,7 +85,9 @@ def export(model: Model, path: str | Path | None) -> Any:
     if model.loss == "logistic":
         # Written out: not every runtime has a sigmoid of doubles.
         grown = build.node("Exp", build.node("Neg", margin))
-        build.node("Div", build.constant([[1.0]]), build.node("Add", build.constant([[1.0]]), grown), name="probability")
+        build.node(
+            "Div", build.constant([[1.0]]), build.node("Add", build.constant([[1.0]]), grown), name="probability"
+        )
         outputs.append(helper.make_tensor_value_info("probability", double, [None, 1]))
     elif not model.is_classifier:
         label = schema["label"]
@@ -124,7 +126,11 @@ def _numeric(build: _Builder, columns: list[dict[str, Any]], schema: dict[str, A
             cell = build.node("Where", build.node("IsNaN", cell), fill, cell)
         for number in _numbers(column.get("fill_values", [])):
             # Before the rule for missing cells in the encoder; a number is in one of the lists, so the order is the same.
-            same = build.node("Equal", build.node("Gather", "numeric", build.constant([j], np.int64), axis=1), build.constant([[number]]))
+            same = build.node(
+                "Equal",
+                build.node("Gather", "numeric", build.constant([j], np.int64), axis=1),
+                build.constant([[number]]),
+            )
             cell = build.node("Where", same, fill, cell)
         filled.append(cell)
     values = build.node("Concat", *filled, axis=1)
@@ -132,7 +138,11 @@ def _numeric(build: _Builder, columns: list[dict[str, Any]], schema: dict[str, A
     upper = np.array([[c["upper"] for c in columns]], dtype=np.float64)
     refused = build.node("IsNaN", values)
     if schema["on_out_of_range"] == "error":
-        outside = build.node("Or", build.node("Less", values, build.constant(lower)), build.node("Greater", values, build.constant(upper)))
+        outside = build.node(
+            "Or",
+            build.node("Less", values, build.constant(lower)),
+            build.node("Greater", values, build.constant(upper)),
+        )
         refused = build.node("Or", refused, outside)
     counted = build.node("Cast", refused, to=build.onnx.TensorProto.DOUBLE)
     total = build.node("ReduceSum", counted, build.constant([1], np.int64), keepdims=1)

@@ -184,7 +184,9 @@ class Schema:
         return (Schema.from_dict, (self._dict,))
 
     def __repr__(self) -> str:
-        return f"Schema({len(self.columns)} columns, label {self.label['column']!r}, {len(self.feature_names)} features)"
+        return (
+            f"Schema({len(self.columns)} columns, label {self.label['column']!r}, {len(self.feature_names)} features)"
+        )
 
 
 class SchemaDraft(dict[str, Any]):

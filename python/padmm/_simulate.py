@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from . import _frames, _padmm
+from . import _padmm
 from ._graph import Graph
 from ._model import Model
 from ._optional import need

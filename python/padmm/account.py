@@ -21,7 +21,17 @@ import numpy as np
 
 from . import _padmm
 
-__all__ = ["Account", "Composition", "PureComposition", "calibrate", "compose", "compose_pure", "convert", "curve", "spend"]
+__all__ = [
+    "Account",
+    "Composition",
+    "PureComposition",
+    "calibrate",
+    "compose",
+    "compose_pure",
+    "convert",
+    "curve",
+    "spend",
+]
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,12 @@ def _by_round(trace: Any, column: str) -> tuple[np.ndarray, np.ndarray, np.ndarr
 
 
 def convergence(
-    result: Simulation, *, measure: str = "smoothed_loss", reference: bool = True, label: str | None = None, ax: Any = None
+    result: Simulation,
+    *,
+    measure: str = "smoothed_loss",
+    reference: bool = True,
+    label: str | None = None,
+    ax: Any = None,
 ) -> Any:
     """A measure round by round: mean over runs, with their standard deviation as a band.
 

@@ -10,7 +10,17 @@ import padmm
 
 PLANS = [
     ("adult", {"rounds": 8}),
-    ("adult", {"rounds": 5, "holdout": "official", "graph": "erdos-renyi:0.6", "agents": 7, "seed": 12, "split": "label-skew:0.5"}),
+    (
+        "adult",
+        {
+            "rounds": 5,
+            "holdout": "official",
+            "graph": "erdos-renyi:0.6",
+            "agents": 7,
+            "seed": 12,
+            "split": "label-skew:0.5",
+        },
+    ),
     ("heart", {"rounds": 12, "epsilon": 2.0, "runs": 2}),
     ("heart", {"rounds": 6, "algorithm": "dvp"}),
     ("heart", {"rounds": 6, "algorithm": "m-admm", "penalty_growth": 1.05}),
@@ -48,7 +58,15 @@ def test_records_are_the_same_bits(command, tmp_path, dataset, settings):
 def test_a_plan_file_means_the_same_to_both(command, tmp_path):
     plan = padmm.Plan(epsilon=1.5, rounds=7, graph="ring", loss="huberized-hinge", loss_width=0.25, holdout=0.2)
     (tmp_path / "plan.toml").write_text(plan.to_toml())
-    line = [command, "simulate", "--plan", str(tmp_path / "plan.toml"), "--dataset=heart", "--quiet", f"--out={tmp_path / 'out'}"]
+    line = [
+        command,
+        "simulate",
+        "--plan",
+        str(tmp_path / "plan.toml"),
+        "--dataset=heart",
+        "--quiet",
+        f"--out={tmp_path / 'out'}",
+    ]
     subprocess.run(line, check=True)
     written = json.loads((tmp_path / "out" / "record.json").read_text())
     ours = padmm.simulate(padmm.Plan.from_toml(tmp_path / "plan.toml"), dataset="heart").record
@@ -57,7 +75,9 @@ def test_a_plan_file_means_the_same_to_both(command, tmp_path):
 
 @pytest.mark.parametrize("backend", ["pandas", "polars", "numpy"])
 def test_a_frame_is_encoded_as_the_file(command, tmp_path, backend):
-    subprocess.run([command, "data", "export", "heart", "--out", str(tmp_path / "heart.csv")], check=True, capture_output=True)
+    subprocess.run(
+        [command, "data", "export", "heart", "--out", str(tmp_path / "heart.csv")], check=True, capture_output=True
+    )
     files = {"data": tmp_path / "heart.csv", "schema": tmp_path / "heart.schema.toml"}
     heart = padmm.datasets.load_heart_disease(backend=backend)
     from_file = padmm.simulate(**files, rounds=5, reference=False)
@@ -91,14 +111,28 @@ def test_errors_have_the_commands_text(command, tmp_path, flags, settings):
 
 
 def test_predictions_are_the_commands(command, tmp_path):
-    subprocess.run([command, "data", "export", "heart", "--out", str(tmp_path / "heart.csv")], check=True, capture_output=True)
+    subprocess.run(
+        [command, "data", "export", "heart", "--out", str(tmp_path / "heart.csv")], check=True, capture_output=True
+    )
     result = padmm.simulate(dataset="heart", rounds=5, reference=False)
     result.model.save(tmp_path / "model.json")
-    line = [command, "predict", "--model", str(tmp_path / "model.json"), "--data", str(tmp_path / "heart.csv"), "--json"]
+    line = [
+        command,
+        "predict",
+        "--model",
+        str(tmp_path / "model.json"),
+        "--data",
+        str(tmp_path / "heart.csv"),
+        "--json",
+    ]
     printed = json.loads(subprocess.run(line, check=True, capture_output=True, text=True).stdout)
     heart = padmm.datasets.load_heart_disease()
     model = padmm.Model.load(tmp_path / "model.json")
-    margins, labels, scores = model.decision_function(heart.data), model.predict(heart.data), model.predict_proba(heart.data)
+    margins, labels, scores = (
+        model.decision_function(heart.data),
+        model.predict(heart.data),
+        model.predict_proba(heart.data),
+    )
     assert np.isnan(margins).sum() == printed["dropped"]
     for told in printed["predictions"]:
         place = told["row"] - 2
@@ -109,13 +143,27 @@ def test_predictions_are_the_commands(command, tmp_path):
 def test_accounting_is_the_commands(command):
     for flags, account in [
         (["--epsilon=1"], padmm.account.calibrate(1)),
-        (["--epsilon=2", "--accountant=paper", "--features=104", "--delta=1e-6"], padmm.account.calibrate(2, 1e-6, accountant="paper", features=104)),
+        (
+            ["--epsilon=2", "--accountant=paper", "--features=104", "--delta=1e-6"],
+            padmm.account.calibrate(2, 1e-6, accountant="paper", features=104),
+        ),
         (["--noise-multiplier=6.8", "--decay=1"], padmm.account.spend(noise_multiplier=6.8, decay=1.0)),
-        (["--rho=0.4", "--rounds=10", "--group-records=3", "--group-sites=2"], padmm.account.spend(rho=0.4, rounds=10, group_records=3, group_sites=2)),
+        (
+            ["--rho=0.4", "--rounds=10", "--group-records=3", "--group-sites=2"],
+            padmm.account.spend(rho=0.4, rounds=10, group_records=3, group_sites=2),
+        ),
     ]:
         line = [command, "account", *flags, "--json", "--all-rounds"]
         told = json.loads(subprocess.run(line, check=True, capture_output=True, text=True).stdout)
-        for key in ("epsilon_exact", "epsilon_paper", "rho_total", "mu", "noise_multiplier_first", "noise_multiplier_last", "delta_slack"):
+        for key in (
+            "epsilon_exact",
+            "epsilon_paper",
+            "rho_total",
+            "mu",
+            "noise_multiplier_first",
+            "noise_multiplier_last",
+            "delta_slack",
+        ):
             assert getattr(account, key) == told[key], key
         assert account.curve["epsilon_exact"].tolist() == [point["epsilon_exact"] for point in told["curve"]]
         if "group" in told:

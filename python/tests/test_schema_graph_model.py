@@ -67,7 +67,12 @@ def test_nullable_and_categorical_columns_of_both_libraries_mean_the_same():
             ],
         }
     )
-    columns = {"n": [1, None, 11, 4], "c": [1, 2, None, 9], "b": [True, None, False, True], "f": [True, False, None, True]}
+    columns = {
+        "n": [1, None, 11, 4],
+        "c": [1, 2, None, 9],
+        "b": [True, None, False, True],
+        "f": [True, False, None, True],
+    }
     y = ["yes", "no", "yes", "no"]
     pandas = pd.DataFrame(
         {
@@ -105,7 +110,12 @@ def test_errors_name_row_and_column_and_no_cell():
 
 
 def test_graphs():
-    for graph in [padmm.Graph.ring(6), padmm.Graph.grid(2, 3), padmm.Graph.erdos_renyi(8, 0.5), padmm.Graph.regular(6, 3)]:
+    for graph in [
+        padmm.Graph.ring(6),
+        padmm.Graph.grid(2, 3),
+        padmm.Graph.erdos_renyi(8, 0.5),
+        padmm.Graph.regular(6, 3),
+    ]:
         theirs = graph.to_networkx()
         assert padmm.Graph.from_networkx(theirs) == padmm.Graph.from_edges(theirs.edges(), graph.names)
         laplacian = np.sort(networkx.laplacian_spectrum(theirs))
@@ -137,7 +147,7 @@ def test_plans():
     with pytest.raises(TypeError, match="unknown setting 'epsilonn'"):
         padmm.Plan(epsilonn=1)
     with pytest.raises(ValueError, match="where the records are"):
-        padmm.Plan.from_toml("dataset = \"heart\"\nepsilon = 1")
+        padmm.Plan.from_toml('dataset = "heart"\nepsilon = 1')
     terms = plan.terms(padmm.datasets.load_heart_disease().schema, [303, 261, 46, 130])
     spent = padmm.simulate(plan, dataset="heart", reference=False).privacy
     for before, after in zip(terms["sites"], spent.sites, strict=True):
