@@ -51,22 +51,22 @@ pub struct Settings {
     /// `K`; 50.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rounds: Option<u32>,
-    /// See [`PlanDraft::penalty_growth`].
+    /// Factor of the primal penalty from one charged round to the next (M-ADMM, MR-ADMM).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub penalty_growth: Option<f64>,
-    /// See [`PlanDraft::rate_growth`].
+    /// Factor of the noise's rate from round to round (M-ADMM).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate_growth: Option<f64>,
-    /// See [`PlanDraft::even_damping`].
+    /// Damping of the free even step, in units of the penalty (R-ADMM, MR-ADMM).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub even_damping: Option<f64>,
-    /// See [`PlanDraft::relaxation`].
+    /// Relaxation of the token's step (token).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub relaxation: Option<f64>,
-    /// See [`PlanDraft::model_bound`].
+    /// Norm that models are expected to stay below; it shapes step sizes only (DP-ADMM).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model_bound: Option<f64>,
-    /// See [`PlanDraft::tolerance`].
+    /// The solver's tolerance as a part of `2B/n_i`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tolerance: Option<f64>,
     /// Which model is kept; smoothed.
