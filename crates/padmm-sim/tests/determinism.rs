@@ -179,6 +179,38 @@ fn a_watcher_hears_of_every_round() {
     assert!(heard.lock().unwrap().iter().all(|p| p.total == 12 && p.average_loss > 0.0));
 }
 
+#[test]
+fn a_run_that_is_stopped_ends_after_its_round() {
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    let heard = std::sync::atomic::AtomicU64::new(0);
+    let watch = |p: Progress| {
+        heard.store(p.done, std::sync::atomic::Ordering::Relaxed);
+        stop.store(p.done >= 3, std::sync::atomic::Ordering::Relaxed);
+    };
+    let simulation = Simulation::prepare(setting(short()), some_adults(300)).unwrap();
+    let stopped = simulation.run_unless(&stop, &watch);
+    assert!(matches!(stopped, Err(SimError::Stopped)));
+    assert_eq!(heard.into_inner(), 3, "the reference runs alone, and its third round was the last");
+}
+
+#[test]
+fn settings_by_name_are_the_plan_and_unknown_names_are_listed() {
+    let settings = padmm_sim::Settings {
+        algorithm: Some("dp-admm".into()),
+        loss: Some("huberized-hinge".into()),
+        loss_width: Some(0.25),
+        holdout: Some("0.5".into()),
+        ..Default::default()
+    };
+    let plan = settings.simulation("x", true, false).unwrap();
+    assert_eq!(plan.graph, GraphSpec::Star, "the graph that the algorithm needs");
+    assert_eq!((plan.split, plan.holdout, plan.seed), (Split::Site, Holdout::Fraction(0.5), 1));
+    assert_eq!(plan.plan.settings().loss, Loss::HuberizedHinge { width: 0.25 });
+    let wrong = padmm_sim::Settings { output: Some("both".into()), ..Default::default() };
+    let error = wrong.draft().unwrap_err();
+    assert_eq!(error.to_string(), "--output 'both' is not known: use smoothed, last");
+}
+
 // Splits.
 
 #[test]
