@@ -28,6 +28,13 @@ from sklearn.utils.validation import _check_y, check_is_fitted, validate_data  #
 
 __all__ = ["PrivateADMMClassifier", "PrivateADMMRegressor"]
 
+# Parameters that a plan has under the same name.
+_OF_THE_PLAN = (
+    "epsilon delta rounds decay algorithm penalty loss loss_width regularizer regularization l1_ratio "
+    "accountant sensitivity output tolerance penalty_growth rate_growth even_damping relaxation "
+    "model_bound"
+).split()
+
 _PARAMETERS = """
     Parameters
     ----------
@@ -147,29 +154,7 @@ class _PrivateADMM(BaseEstimator):
     # -- settings
 
     def _plan(self, by_site: bool) -> Plan:
-        plain = (
-            "epsilon",
-            "delta",
-            "rounds",
-            "decay",
-            "algorithm",
-            "penalty",
-            "loss",
-            "loss_width",
-            "regularizer",
-            "regularization",
-            "l1_ratio",
-            "accountant",
-            "sensitivity",
-            "output",
-            "tolerance",
-            "penalty_growth",
-            "rate_growth",
-            "even_damping",
-            "relaxation",
-            "model_bound",
-        )
-        settings = {name: getattr(self, name) for name in plain}
+        settings = {name: getattr(self, name) for name in _OF_THE_PLAN}
         graph = {"graph": self.graph, **graph_settings(self.graph, by_site, None)}
         dealt = {"split": "site"} if by_site else {"split": self.split, "agents": self.n_sites}
         seed, noise = self._randomness()

@@ -1,4 +1,4 @@
-"""The package itself: what it imports, how long that takes, and that its stubs tell the truth."""
+"""The package itself: what it imports, and that its stubs tell the truth."""
 
 import ast
 import json
@@ -19,10 +19,10 @@ def run(code: str) -> str:
     return subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
 
 
-def test_importing_is_quick_and_needs_numpy_only():
-    # The best of five: other programs run on the machine too.
-    code = "import time; t = time.perf_counter(); import padmm; print(time.perf_counter() - t)"
-    assert min(float(run(code)) for _ in range(5)) < 0.1
+def test_importing_loads_nothing_but_itself():
+    # How long it takes is for python/benchmarks/overhead.py to say; that it is quick rests on what is not loaded, numpy included.
+    loaded = json.loads(run("import sys, json, padmm; print(json.dumps(list(sys.modules)))"))
+    assert not [name for name in [*FORBIDDEN, "numpy"] if name in loaded]
     loaded = json.loads(
         run("import sys, json, padmm; padmm.simulate; padmm.account; print(json.dumps(list(sys.modules)))")
     )
