@@ -230,6 +230,18 @@ impl Dataset {
         Columns { hot, ..self.columns(range) }
     }
 
+    /// Bytes that a gradient cannot do without: a record's numbers, one index for each joint column, its scale and its label.
+    pub fn pass_bytes(&self) -> usize {
+        let n_indices = self.joint().map_or(self.n_hot, Joint::n_joint);
+        self.n_records() * (8 * self.n_numeric + 4 * n_indices + 16)
+    }
+
+    /// Additions and multiplications of a gradient: each stored value is used in a margin and in the sum, and a slope takes about 30.
+    pub fn pass_flops(&self) -> usize {
+        let n_indices = self.joint().map_or(self.n_hot, Joint::n_joint);
+        self.n_records() * (4 * self.n_numeric + 2 * n_indices + 30)
+    }
+
     /// Bytes that the encoded records take.
     pub fn memory_bytes(&self) -> usize {
         8 * (self.numeric.len() + self.scale.len() + self.labels.len())

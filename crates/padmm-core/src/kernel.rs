@@ -9,11 +9,23 @@
 
 use std::ops::Range;
 
-use crate::data::{Columns, Dataset, Joint, LANES, MOST_CELLS};
+use crate::data::{Columns, Dataset, LANES, MOST_CELLS};
 use crate::loss::LossShape;
 
 /// Records whose sums are formed together.
 pub(crate) const BLOCK: usize = 512;
+
+/// The same for gradients of `n_features`: of wide records more, because a block's sums are cleared and added up column by column.
+pub(crate) fn gradient_block(n_features: usize) -> usize {
+    BLOCK * (n_features / (2 * BLOCK)).clamp(1, 8)
+}
+
+/// Most records that a loop takes at a time, so that it finds them in the nearest cache when it comes back to them.
+const PART: usize = 64;
+/// A part's sums in lanes.
+type PartLanes = [[f64; LANES]; PART];
+/// Bytes of numbers that stay there.
+const PART_BYTES: usize = 1 << 14;
 
 /// Runs a loop with the machine's widest vector registers. Results are the same bits as without: nothing is reordered, and where
 /// a product and a sum are fused they are fused in so many words (`mul_add`), which rounds alike on every machine. It is an
@@ -39,6 +51,17 @@ impl<const H: usize> HotRows for Known<H> {
     }
 }
 
+/// No hot columns.
+#[derive(Clone, Copy)]
+struct NoHot;
+
+impl HotRows for NoHot {
+    #[inline(always)]
+    fn of<'a>(self, columns: &Columns<'a>) -> impl Iterator<Item = impl AsRef<[u32]> + 'a> {
+        std::iter::repeat_n([], columns.labels.len())
+    }
+}
+
 #[derive(Clone, Copy)]
 struct Counted(usize);
 
@@ -57,15 +80,18 @@ macro_rules! unrolled {
     };
     (@ $n_hot:expr, $hot:ident, $body:expr, $($n:literal)*) => {
         match $n_hot {
+            0 => { let $hot = NoHot; wide(#[inline(always)] || $body) }
             $($n => { let $hot = Known::<$n>; wide(#[inline(always)] || $body) })*
             n => { let $hot = Counted(n); wide(#[inline(always)] || $body) }
         }
     };
 }
 
-// After the macro, which it uses.
+// After the macro, which they use.
+mod gram;
 mod models;
 
+pub(crate) use gram::{MANY_NUMBERS, gram};
 pub(crate) use models::{MODELS, by_cell, by_feature, margins_of_models, sum_of_logistic_losses};
 
 /// The rows of numbers of a block, padded.
@@ -89,6 +115,21 @@ impl Shape {
     fn stride(&self) -> usize {
         self.chunks * LANES
     }
+
+    /// The parts of some records; a multiple of four each but the last.
+    #[inline(always)]
+    fn parts<'a>(self, columns: Columns<'a>) -> impl Iterator<Item = (Range<usize>, Columns<'a>)> {
+        let size = (PART_BYTES / (8 * self.stride()) / 4 * 4).clamp(4, PART);
+        blocks(0..columns.labels.len(), size).map(move |range| {
+            let part = Columns {
+                numeric: &columns.numeric[range.start * self.stride()..range.end * self.stride()],
+                hot: &columns.hot[range.start * self.n_hot..range.end * self.n_hot],
+                scale: &columns.scale[range.clone()],
+                labels: &columns.labels[range.clone()],
+            };
+            (range, part)
+        })
+    }
 }
 
 /// The leading entries of `x`, with zeros up to the stride.
@@ -98,7 +139,7 @@ fn padded(x: &[f64], data: &Dataset) -> Vec<f64> {
     dense
 }
 
-/// `aᵀx` of every record of a block; `dense` is the padded head of `x`.
+/// `aᵀx` of every record of a part; `dense` is the padded head of `x`.
 #[inline(always)]
 fn margins(
     hot_rows: impl HotRows,
@@ -106,37 +147,13 @@ fn margins(
     columns: &Columns<'_>,
     dense: &[f64],
     x: &[f64],
+    lanes: &mut PartLanes,
     out: &mut [f64],
 ) {
-    let numbers = columns.numeric.as_chunks::<LANES>().0;
-    // Two chunks, as many numbers as tables mostly have, without a loop.
-    if let [u, v] = dense.as_chunks::<LANES>().0 {
-        let lanes = numbers.as_chunks::<2>().0.iter().map(
-            #[inline(always)]
-            |[a, b]| std::array::from_fn(|l| a[l].mul_add(u[l], b[l] * v[l])),
-        );
-        return add_hot(lanes, hot_rows, columns, x, out);
-    }
-    let lanes = numbers.chunks_exact(shape.chunks).map(
-        #[inline(always)]
-        |numbers| {
-            let pairs = numbers.iter().zip(dense.as_chunks::<LANES>().0);
-            pairs.fold([0.0; LANES], |sum, (v, w)| std::array::from_fn(|l| v[l].mul_add(w[l], sum[l])))
-        },
-    );
-    add_hot(lanes, hot_rows, columns, x, out);
-}
-
-/// Margins from the sums over numbers, which come in lanes.
-#[inline(always)]
-fn add_hot(
-    lanes: impl Iterator<Item = [f64; LANES]>,
-    hot_rows: impl HotRows,
-    columns: &Columns<'_>,
-    x: &[f64],
-    out: &mut [f64],
-) {
-    let rows = lanes.zip(hot_rows.of(columns));
+    // The sums over numbers first and in memory, because only what is stored four at a time is computed four at a time.
+    let lanes = &mut lanes[..out.len()];
+    sums_in_lanes(shape, columns, dense, lanes);
+    let rows = lanes.iter().zip(hot_rows.of(columns));
     for ((t, &scale), (lanes, hot)) in out.iter_mut().zip(columns.scale).zip(rows) {
         let mut sums = [(lanes[0] + lanes[2]) + (lanes[1] + lanes[3]), 0.0];
         for (k, &j) in hot.as_ref().iter().enumerate() {
@@ -146,25 +163,76 @@ fn add_hot(
     }
 }
 
+/// `sum + s·a`, lane by lane.
+#[inline(always)]
+fn fused(sum: [f64; LANES], s: f64, a: &[f64; LANES]) -> [f64; LANES] {
+    std::array::from_fn(|l| s.mul_add(a[l], sum[l]))
+}
+
+/// Each record's products of numbers and weights, summed in lanes.
+#[inline(always)]
+fn sums_in_lanes(shape: Shape, columns: &Columns<'_>, dense: &[f64], out: &mut [[f64; LANES]]) {
+    let (numbers, weights) = (columns.numeric.as_chunks::<LANES>().0, dense.as_chunks::<LANES>().0);
+    let product = |sum: [f64; LANES], a: &[f64; LANES], w: &[f64; LANES]| -> [f64; LANES] {
+        std::array::from_fn(|l| a[l].mul_add(w[l], sum[l]))
+    };
+    let (fours, last) = out.as_chunks_mut::<4>();
+    let (of_fours, of_last) = numbers.split_at(4 * fours.len() * shape.chunks);
+    // Four records at once: a sum need not wait for the one before, and a weight is read once for all four.
+    for (o, rows) in fours.iter_mut().zip(of_fours.chunks_exact(4 * shape.chunks)) {
+        let [a, b, c, d] = four_rows(rows, shape);
+        let mut sums = [[0.0; LANES]; 4];
+        for ((w, (a, b)), (c, d)) in weights.iter().zip(a.iter().zip(b)).zip(c.iter().zip(d)) {
+            sums = [
+                product(sums[0], a, w),
+                product(sums[1], b, w),
+                product(sums[2], c, w),
+                product(sums[3], d, w),
+            ];
+        }
+        *o = sums;
+    }
+    for (o, row) in last.iter_mut().zip(of_last.chunks_exact(shape.chunks)) {
+        *o = row.iter().zip(weights).fold([0.0; LANES], |sum, (a, w)| product(sum, a, w));
+    }
+}
+
+#[inline(always)]
+fn four_rows(rows: &[[f64; LANES]], shape: Shape) -> [&[[f64; LANES]]; 4] {
+    std::array::from_fn(|r| &rows[r * shape.chunks..][..shape.chunks])
+}
+
 /// The numbers' part of `Σ_r v_r a_r`, added to `dense` (padded); `v` already contains the row's scale.
 #[inline(always)]
 fn scatter_numbers(shape: Shape, columns: &Columns<'_>, v: &[f64], dense: &mut [f64]) {
     let numbers = columns.numeric.as_chunks::<LANES>().0;
     let dense = dense.as_chunks_mut::<LANES>().0;
-    let add = |sum: [f64; LANES], s: f64, a: &[f64; LANES]| -> [f64; LANES] {
-        std::array::from_fn(|l| s.mul_add(a[l], sum[l]))
-    };
     if let [o, q] = dense {
-        // Sums in registers.
-        let mut sums = (*o, *q);
-        for (&s, [a, b]) in v.iter().zip(numbers.as_chunks::<2>().0) {
-            sums = (add(sums.0, s, a), add(sums.1, s, b));
+        // Sums in registers, of even and odd records apart, so that an addition waits for the last but one.
+        let (mut even, mut odd) = ((*o, *q), ([0.0; LANES], [0.0; LANES]));
+        let (pairs, last) = v.as_chunks::<2>();
+        let (rows, last_row) = numbers.as_chunks::<4>();
+        for ([s, t], [a, b, c, d]) in pairs.iter().zip(rows) {
+            even = (fused(even.0, *s, a), fused(even.1, *s, b));
+            odd = (fused(odd.0, *t, c), fused(odd.1, *t, d));
         }
-        (*o, *q) = sums;
-    } else {
-        for (&s, numbers) in v.iter().zip(numbers.chunks_exact(shape.chunks)) {
-            dense.iter_mut().zip(numbers).for_each(|(o, a)| *o = add(*o, s, a));
+        if let ([s], [a, b]) = (last, last_row) {
+            even = (fused(even.0, *s, a), fused(even.1, *s, b));
         }
+        let both = |a: [f64; LANES], b: [f64; LANES]| std::array::from_fn(|l| a[l] + b[l]);
+        (*o, *q) = (both(even.0, odd.0), both(even.1, odd.1));
+        return;
+    }
+    let (fours, last) = v.as_chunks::<4>();
+    let (of_fours, of_last) = numbers.split_at(4 * fours.len() * shape.chunks);
+    for (s, rows) in fours.iter().zip(of_fours.chunks_exact(4 * shape.chunks)) {
+        let [a, b, c, d] = four_rows(rows, shape);
+        for ((o, (a, b)), (c, d)) in dense.iter_mut().zip(a.iter().zip(b)).zip(c.iter().zip(d)) {
+            *o = fused(fused(fused(fused(*o, s[0], a), s[1], b), s[2], c), s[3], d);
+        }
+    }
+    for (&s, row) in last.iter().zip(of_last.chunks_exact(shape.chunks)) {
+        dense.iter_mut().zip(row).for_each(|(o, a)| *o = fused(*o, s, a));
     }
 }
 
@@ -179,7 +247,12 @@ fn blocks(range: Range<usize>, size: usize) -> impl Iterator<Item = Range<usize>
 pub(crate) fn margins_into(data: &Dataset, range: Range<usize>, x: &[f64], out: &mut [f64]) {
     let columns = data.columns(range);
     let (shape, dense) = (Shape::of(data), padded(x, data));
-    unrolled!(shape.n_hot, hot_rows => margins(hot_rows, shape, &columns, &dense, x, out))
+    unrolled!(shape.n_hot, hot_rows => {
+        let mut lanes = [[0.0; LANES]; PART];
+        for (range, part) in shape.parts(columns) {
+            margins(hot_rows, shape, &part, &dense, x, &mut lanes, &mut out[range]);
+        }
+    })
 }
 
 /// `Σ_r ℓ(z_r, t_r)` over given margins, in blocks.
@@ -212,40 +285,89 @@ pub(crate) fn loss<S: LossShape>(shape: &S, data: &Dataset, range: Range<usize>,
     total
 }
 
-/// `Σ_r ℓ'(z_r, a_rᵀx) a_r` into `gradient`. `scratch` is memory for one block's sums.
+/// What a gradient at `x` reads in place of `x`, the same for all tasks of a set of records: the head of `x` padded, and a weight for
+/// each cell of the joint columns, or for each column if there are none.
+#[derive(Default)]
+pub(crate) struct Weights {
+    dense: Vec<f64>,
+    hot: Vec<f64>,
+}
+
+impl Weights {
+    /// Those of `data` at `x`, in the memory of the last ones.
+    pub(crate) fn set(&mut self, data: &Dataset, x: &[f64]) {
+        self.dense.clear();
+        self.dense.extend_from_slice(&x[..data.n_numeric()]);
+        self.dense.resize(data.stride(), 0.0);
+        self.hot.clear();
+        match data.joint() {
+            Some(joint) => {
+                let sum = |columns: &[u32]| columns.iter().map(|&j| x[j as usize]).sum::<f64>();
+                self.hot.extend(joint.columns().map(sum));
+            }
+            None => self.hot.extend_from_slice(x),
+        }
+    }
+}
+
+/// A task's `Σ_r ℓ'(z_r, a_rᵀx) a_r`, as it is summed: by numbers, and by cells or columns.
+#[derive(Default)]
+pub(crate) struct Slopes {
+    dense: Vec<f64>,
+    hot: Vec<f64>,
+    /// Memory for one block's sums.
+    scratch: Vec<[f64; 2]>,
+}
+
+impl Slopes {
+    /// Adds those of another task of the same records.
+    pub(crate) fn add(&mut self, other: &Slopes) {
+        self.dense.iter_mut().zip(&other.dense).for_each(|(a, b)| *a += b);
+        self.hot.iter_mut().zip(&other.hot).for_each(|(a, b)| *a += b);
+    }
+
+    /// Adds them, times `weight`, to the gradient of all columns.
+    pub(crate) fn fold(&self, data: &Dataset, weight: f64, gradient: &mut [f64]) {
+        gradient.iter_mut().zip(&self.dense[..data.n_numeric()]).for_each(|(g, s)| *g += weight * s);
+        match data.joint() {
+            Some(joint) => joint.fold(&self.hot, weight, gradient),
+            None => gradient.iter_mut().zip(&self.hot).for_each(|(g, s)| *g += weight * s),
+        }
+    }
+}
+
+/// `Σ_r ℓ'(z_r, a_rᵀx) a_r` of records `range` into `slopes`, with the [`Weights`] of `data` at `x`.
 pub(crate) fn gradient<S: LossShape>(
     loss: &S,
     data: &Dataset,
     range: Range<usize>,
-    x: &[f64],
-    gradient: &mut [f64],
-    scratch: &mut Vec<[f64; 2]>,
+    weights: &Weights,
+    slopes: &mut Slopes,
 ) {
-    let dense = padded(x, data);
-    let mut dense_sum = vec![0.0; data.stride()];
-    gradient.fill(0.0);
-    scratch.resize(data.joint().map_or(x.len(), Joint::n_cells), [0.0; 2]);
+    let Slopes { dense, hot, scratch } = slopes;
+    dense.clear();
+    dense.resize(data.stride(), 0.0);
+    hot.clear();
+    hot.resize(weights.hot.len(), 0.0);
+    scratch.resize(weights.hot.len(), [0.0; 2]);
+    let (block, weights, sums) = (
+        gradient_block(data.n_features()),
+        (&weights.dense[..], &weights.hot[..]),
+        (&mut dense[..], &mut hot[..]),
+    );
     match data.joint() {
         Some(joint) => {
-            let (weights, mut sums) = (spread(joint, |j| x[j]), vec![0.0; joint.n_cells()]);
             // A column's sum has up to MOST_CELLS terms more, which adding every other record apart makes up for.
             const { assert!(BLOCK / 2 + MOST_CELLS <= BLOCK) }
-            let columns = blocks(range, BLOCK).map(|block| data.joint_columns(joint, block));
+            let columns = blocks(range, block).map(|block| data.joint_columns(joint, block));
             let shape = Shape { n_hot: joint.n_joint(), ..Shape::of(data) };
-            sum_slopes(loss, shape, columns, (&dense, &weights), (&mut dense_sum, &mut sums), scratch);
-            joint.fold(&sums, gradient);
+            sum_slopes(loss, shape, columns, weights, sums, scratch);
         }
         None => {
-            let columns = blocks(range, BLOCK).map(|block| data.columns(block));
-            sum_slopes(loss, Shape::of(data), columns, (&dense, x), (&mut dense_sum, gradient), scratch);
+            let columns = blocks(range, block).map(|block| data.columns(block));
+            sum_slopes(loss, Shape::of(data), columns, weights, sums, scratch);
         }
     }
-    gradient.iter_mut().zip(&dense_sum[..data.n_numeric()]).for_each(|(g, s)| *g += s);
-}
-
-/// The sum of each cell's columns' weights.
-fn spread(joint: &Joint, weight: impl Fn(usize) -> f64) -> Vec<f64> {
-    joint.columns().map(|columns| columns.iter().map(|&j| weight(j as usize)).sum()).collect()
 }
 
 /// The loop of [`gradient`] over blocks of records: sums of numbers and of hot columns into `sums`, which are zero.
@@ -261,85 +383,28 @@ fn sum_slopes<'a, S: LossShape>(
     scratch: &mut [[f64; 2]],
 ) {
     unrolled!(shape.n_hot, hot_rows => {
-        let mut buffer = [0.0; BLOCK];
+        let (mut buffer, mut lanes) = ([0.0; PART], [[0.0; LANES]; PART]);
         let mut dense_scratch = vec![0.0; shape.stride()];
         for columns in blocks {
-            let t = &mut buffer[..columns.labels.len()];
-            margins(hot_rows, shape, &columns, dense, x, t);
-            for ((t, &z), &s) in t.iter_mut().zip(columns.labels).zip(columns.scale) {
-                *t = loss.slope(z, *t) * s;
-            }
             scratch.fill([0.0; 2]);
             dense_scratch.fill(0.0);
-            scatter_numbers(shape, &columns, t, &mut dense_scratch);
-            for (r, (&s, hot)) in t.iter().zip(hot_rows.of(&columns)).enumerate() {
-                for &j in hot.as_ref() {
-                    scratch[j as usize][r & 1] += s;
+            for (range, part) in shape.parts(columns) {
+                let t = &mut buffer[..range.len()];
+                margins(hot_rows, shape, &part, dense, x, &mut lanes, t);
+                for ((t, &z), &s) in t.iter_mut().zip(part.labels).zip(part.scale) {
+                    *t = loss.slope(z, *t) * s;
+                }
+                scatter_numbers(shape, &part, t, &mut dense_scratch);
+                for (r, (&s, hot)) in t.iter().zip(hot_rows.of(&part)).enumerate() {
+                    for &j in hot.as_ref() {
+                        scratch[j as usize][r & 1] += s;
+                    }
                 }
             }
             sum.iter_mut().zip(scratch.iter()).for_each(|(g, [even, odd])| *g += even + odd);
             dense_sum.iter_mut().zip(&dense_scratch).for_each(|(g, s)| *g += s);
         }
     })
-}
-
-/// `Σ_r ℓ''(z_r, a_rᵀx) a_r a_rᵀ` into the upper triangle (row ≤ column) of the row-major `p × p` matrix `out`.
-///
-/// Hot columns of a record ascend, so every pair lands above the diagonal; the numeric rows are short and dense.
-pub(crate) fn gram<S: LossShape>(loss: &S, data: &Dataset, range: Range<usize>, x: &[f64], out: &mut [f64]) {
-    let (shape, dense, p, n_numeric) =
-        (Shape::of(data), padded(x, data), data.n_features(), data.n_numeric());
-    out.fill(0.0);
-    // Numbers × numbers, and numbers × hot: one short padded row for each column, copied to its place at the end.
-    let chunks = shape.chunks;
-    let mut among = vec![[0.0; LANES]; shape.stride() * chunks];
-    let mut mixed = vec![[0.0; LANES]; p * chunks];
-    unrolled!(shape.n_hot, hot_rows => {
-        let mut buffer = [0.0; BLOCK];
-        let mut weighted = vec![[0.0; LANES]; chunks];
-        for block in blocks(range, BLOCK) {
-            let columns = data.columns(block.clone());
-            let t = &mut buffer[..block.len()];
-            margins(hot_rows, shape, &columns, &dense, x, t);
-            for ((t, &z), &s) in t.iter_mut().zip(columns.labels).zip(columns.scale) {
-                *t = loss.curvature(z, *t) * s * s;
-            }
-            let rows = numbers(&columns, shape).zip(hot_rows.of(&columns));
-            for (&d, (numbers, hot)) in t.iter().zip(rows) {
-                if d == 0.0 {
-                    continue;
-                }
-                for (w, v) in weighted.iter_mut().zip(numbers) {
-                    *w = v.map(|v| d * v);
-                }
-                for (row, &v) in among.chunks_exact_mut(chunks).zip(numbers.as_flattened()) {
-                    for (o, w) in row.iter_mut().zip(&weighted) {
-                        for l in 0..LANES {
-                            o[l] = v.mul_add(w[l], o[l]);
-                        }
-                    }
-                }
-                let hot = hot.as_ref();
-                for (k, &i) in hot.iter().enumerate() {
-                    let row = &mut out[i as usize * p..][..p];
-                    hot[k..].iter().for_each(|&j| row[j as usize] += d);
-                    for (o, w) in mixed[i as usize * chunks..][..chunks].iter_mut().zip(&weighted) {
-                        for l in 0..LANES {
-                            o[l] += w[l];
-                        }
-                    }
-                }
-            }
-        }
-    });
-    let (among, mixed) = (among.as_flattened(), mixed.as_flattened());
-    for i in 0..n_numeric {
-        out[i * p + i..i * p + n_numeric]
-            .copy_from_slice(&among[i * shape.stride() + i..i * shape.stride() + n_numeric]);
-        for j in n_numeric..p {
-            out[i * p + j] = mixed[j * shape.stride() + i];
-        }
-    }
 }
 
 /// `Σ_r d_r (a_rᵀv) a_r` into `out`, with `curvatures` `d_r`: a Hessian–vector product without the Hessian.
@@ -352,20 +417,17 @@ pub(crate) fn hessian_vector(
 ) {
     let (shape, dense) = (Shape::of(data), padded(v, data));
     out.fill(0.0);
-    let first = range.start;
     unrolled!(shape.n_hot, hot_rows => {
-        let mut buffer = [0.0; BLOCK];
+        let (mut buffer, mut lanes) = ([0.0; PART], [[0.0; LANES]; PART]);
         let mut dense_sum = vec![0.0; shape.stride()];
-        for block in blocks(range, BLOCK) {
-            let columns = data.columns(block.clone());
-            let t = &mut buffer[..block.len()];
-            margins(hot_rows, shape, &columns, &dense, v, t);
-            let d = &curvatures[block.start - first..block.end - first];
-            for ((t, &d), &s) in t.iter_mut().zip(d).zip(columns.scale) {
+        for (range, part) in shape.parts(data.columns(range)) {
+            let t = &mut buffer[..range.len()];
+            margins(hot_rows, shape, &part, &dense, v, &mut lanes, t);
+            for ((t, &d), &s) in t.iter_mut().zip(&curvatures[range]).zip(part.scale) {
                 *t *= d * s;
             }
-            scatter_numbers(shape, &columns, t, &mut dense_sum);
-            for (&s, hot) in t.iter().zip(hot_rows.of(&columns)) {
+            scatter_numbers(shape, &part, t, &mut dense_sum);
+            for (&s, hot) in t.iter().zip(hot_rows.of(&part)) {
                 hot.as_ref().iter().for_each(|&j| out[j as usize] += s);
             }
         }

@@ -16,6 +16,8 @@ use crate::regularizer::{Penalty, norm};
 
 /// Records that one task handles; more are cut into tasks of equal size.
 const TASK: usize = 4096;
+/// Most tasks of a part: enough for many threads, and each has sums of its own to keep.
+const MOST_TASKS: usize = 64;
 
 /// Some records that enter the objective with one weight.
 #[derive(Clone, Copy)]
@@ -34,8 +36,11 @@ impl<'a> Part<'a> {
 }
 
 /// A task: consecutive records of one part.
+#[derive(Clone)]
 struct Task<'a> {
     part: Part<'a>,
+    /// The part's number.
+    number: usize,
     range: Range<usize>,
 }
 
@@ -57,13 +62,15 @@ pub struct Objective<'a> {
 #[derive(Default)]
 pub struct ObjectiveBuffers {
     task: Vec<TaskBuffers>,
+    /// One for each part.
+    weights: Vec<kernel::Weights>,
 }
 
 #[derive(Default)]
 struct TaskBuffers {
     sum: f64,
     gradient: Vec<f64>,
-    scratch: Vec<[f64; 2]>,
+    slopes: kernel::Slopes,
     curvatures: Vec<f64>,
 }
 
@@ -81,10 +88,12 @@ impl<'a> Objective<'a> {
         assert!(parts.iter().all(|p| p.data.n_features() == n_features), "parts share their columns");
         assert!(linear.is_empty() || linear.len() == n_features, "the linear term has one entry a feature");
         let mut tasks = vec![];
-        for &part in parts {
+        for (number, &part) in parts.iter().enumerate() {
             let n = part.data.n_records();
-            let n_tasks = n.div_ceil(TASK).max(1);
-            tasks.extend((0..n_tasks).map(|t| Task { part, range: t * n / n_tasks..(t + 1) * n / n_tasks }));
+            // An even number, so that two threads end together.
+            let n_tasks = if n > TASK { n.div_ceil(TASK).next_multiple_of(2).min(MOST_TASKS) } else { 1 };
+            let range = |t: usize| t * n / n_tasks..(t + 1) * n / n_tasks;
+            tasks.extend((0..n_tasks).map(|t| Task { part, number, range: range(t) }));
         }
         Objective {
             tasks,
@@ -101,8 +110,7 @@ impl<'a> Objective<'a> {
 
     /// The same objective with another loss, for smoothing the hinge: its certificate holds for any slopes in [0, 1].
     pub(crate) fn with_loss(&self, loss: Loss) -> Objective<'a> {
-        let tasks = self.tasks.iter().map(|t| Task { part: t.part, range: t.range.clone() }).collect();
-        Objective { tasks, loss, slopes_are_weights: true, ..*self }
+        Objective { tasks: self.tasks.clone(), loss, slopes_are_weights: true, ..*self }
     }
 
     /// Dimension of `x`.
@@ -133,7 +141,14 @@ impl<'a> Objective<'a> {
     /// About how many evaluations of the gradient it costs to form and factor a Hessian.
     pub(crate) fn hessian_passes(&self) -> f64 {
         let (p, values) = (self.n_features as f64, self.values_per_record() as f64);
-        values / 2.0 + p.powi(3) / (12.0 * self.n_records() as f64 * values)
+        let n_numeric = self.tasks.first().map_or(0, |t| t.part.data.n_numeric());
+        // Many numbers are a matrix product, which is that much faster than what it is compared with.
+        let products = if n_numeric < kernel::MANY_NUMBERS {
+            values / 2.0
+        } else {
+            (values - n_numeric as f64) / 2.0 + n_numeric as f64 / 25.0
+        };
+        products + p.powi(3) / (12.0 * self.n_records() as f64 * values)
     }
 
     /// Strong convexity `m_i = 2ηd_i + m_R` of (primal) — MATH §3: `quadratic + m_R`.
@@ -150,17 +165,14 @@ impl<'a> Objective<'a> {
 
     /// A bound on the rounding error of a computed gradient, in Euclidean norm.
     ///
-    /// Sums over records are formed in blocks of `BLOCK` and then over blocks, so each entry carries a relative
-    /// error below `(BLOCK + n/BLOCK + values + 16)·2⁻⁵³` of the sum of absolute terms, which is at most `B` times
+    /// Sums over records are formed in blocks of `b` and then over blocks, so each entry carries a relative
+    /// error below `(b + n/b + values + 16)·2⁻⁵³` of the sum of absolute terms, which is at most `B` times
     /// the weights; the other terms are a handful of operations each. A margin is off by what its own sum rounds, and a
     /// slope by `L₂` times that, which a loss with a sharp corner makes large.
     pub(crate) fn gradient_rounding(&self, x: &[f64]) -> f64 {
         let unit = f64::EPSILON / 2.0;
-        let depth = kernel::BLOCK
-            + self.largest_part / kernel::BLOCK
-            + self.values_per_record()
-            + self.tasks.len()
-            + 16;
+        let block = kernel::gradient_block(self.n_features);
+        let depth = block + self.largest_part / block + self.values_per_record() + self.tasks.len() + 16;
         let row = self.tasks.iter().map(|t| t.part.data.norm_bound()).fold(0.0, f64::max);
         // The squared loss has no slope bound; its residuals are then bounded by what the margins can be.
         let slope = self.loss.slope_bound().unwrap_or_else(|| 1.0 + row * norm(x));
@@ -194,11 +206,16 @@ impl<'a> Objective<'a> {
     }
 
     /// The smooth part's gradient.
-    pub(crate) fn gradient(&self, x: &[f64], gradient: &mut [f64], buffers: &mut ObjectiveBuffers) {
+    pub fn gradient(&self, x: &[f64], gradient: &mut [f64], buffers: &mut ObjectiveBuffers) {
         self.loss.with(GradientAt { objective: self, x, buffers });
         gradient.fill(0.0);
-        for (task, b) in self.tasks.iter().zip(&buffers.task) {
-            gradient.iter_mut().zip(&b.gradient).for_each(|(g, s)| *g += task.part.weight * s);
+        let mut done = &mut buffers.task[..self.tasks.len()];
+        for tasks in self.tasks.chunk_by(|a, b| a.number == b.number) {
+            let (own, rest) = std::mem::take(&mut done).split_at_mut(tasks.len());
+            let (first, others) = own.split_first_mut().expect("a part has a task");
+            others.iter().for_each(|other| first.slopes.add(&other.slopes));
+            first.slopes.fold(tasks[0].part.data, tasks[0].part.weight, gradient);
+            done = rest;
         }
         self.penalty.add_smooth_gradient(x, gradient);
         gradient.iter_mut().zip(x).for_each(|(g, v)| *g += self.quadratic * v);
@@ -293,9 +310,16 @@ struct GradientAt<'o, 'a> {
 impl LossVisitor for GradientAt<'_, '_> {
     type Output = ();
     fn visit<S: LossShape>(self, shape: &S) {
+        let mut weights = std::mem::take(&mut self.buffers.weights);
+        let tasks = &self.objective.tasks;
+        weights.resize_with(tasks.last().map_or(0, |t| t.number + 1), kernel::Weights::default);
+        for first in tasks.chunk_by(|a, b| a.number == b.number).map(|tasks| &tasks[0]) {
+            weights[first.number].set(first.part.data, self.x);
+        }
         self.objective.each_task(self.buffers, |t, b| {
-            kernel::gradient(shape, t.part.data, t.range.clone(), self.x, &mut b.gradient, &mut b.scratch);
+            kernel::gradient(shape, t.part.data, t.range.clone(), &weights[t.number], &mut b.slopes);
         });
+        self.buffers.weights = weights;
     }
 }
 

@@ -25,10 +25,18 @@ pub(crate) struct Joint {
     ends: Vec<u32>,
 }
 
-/// One joint column in the making: each record's cell, and the hot columns of each cell.
+/// One joint column in the making: how a record's cell follows from its hot columns, and the hot columns of each cell. Cells are looked
+/// up again rather than kept, because of many records that would be as much memory as the records.
 struct Slot {
-    of_record: Vec<u32>,
+    cells: Lookup,
     columns: Vec<Vec<u32>>,
+}
+
+enum Lookup {
+    /// The cell of the hot column at this place of a record, by column.
+    Column { place: usize, of_column: Vec<u32> },
+    /// The cell of a pair of cells, row by row of the first.
+    Pair { slots: Box<[Slot; 2]>, of_pair: Vec<u32> },
 }
 
 impl Joint {
@@ -37,13 +45,16 @@ impl Joint {
         if n_hot < 2 || hot.len() / n_hot < FEWEST_RECORDS {
             return None;
         }
-        let mut slots: Vec<Slot> = (0..n_hot).map(|k| Slot::of(hot.iter().skip(k).step_by(n_hot))).collect();
+        let mut slots: Vec<Slot> = (0..n_hot).map(|k| Slot::of(hot, n_hot, k)).collect();
         // The smallest first, so that many small columns end in one.
-        while let Some((a, b, joined)) =
-            pairs_by_size(&slots).find_map(|(a, b)| Some((a, b, slots[a].join(&slots[b])?)))
+        while let Some((a, b, pairs)) =
+            pairs_by_size(&slots).find_map(|(a, b)| Some((a, b, slots[a].pairs(&slots[b], hot, n_hot)?)))
         {
-            slots[a] = joined;
-            slots.remove(b);
+            // The second has the larger place, so the first stays where it is.
+            let second = slots.remove(b);
+            let first =
+                std::mem::replace(&mut slots[a], Slot { cells: Lookup::NOWHERE, columns: pairs.columns });
+            slots[a].cells = Lookup::Pair { slots: Box::new([first, second]), of_pair: pairs.of_pair };
         }
         let (n_joint, n_records) = (slots.len(), hot.len() / n_hot);
         if n_joint == n_hot {
@@ -51,15 +62,11 @@ impl Joint {
         }
         let mut cells = vec![0; n_joint * n_records];
         let (mut columns, mut ends) = (vec![], vec![]);
-        for (k, slot) in slots.into_iter().enumerate() {
+        for (k, slot) in slots.iter().enumerate() {
             let first = ends.len() as u32;
-            cells
-                .iter_mut()
-                .skip(k)
-                .step_by(n_joint)
-                .zip(slot.of_record)
-                .for_each(|(c, cell)| *c = first + cell);
-            for cell in slot.columns {
+            let of_records = hot.chunks_exact(n_hot).map(|hot| slot.cell(hot));
+            cells.iter_mut().skip(k).step_by(n_joint).zip(of_records).for_each(|(c, cell)| *c = first + cell);
+            for cell in &slot.columns {
                 columns.extend(cell);
                 ends.push(columns.len() as u32);
             }
@@ -90,10 +97,10 @@ impl Joint {
             .map(move |&end| &self.columns[std::mem::replace(&mut start, end as usize)..end as usize])
     }
 
-    /// Adds what was summed over each cell's records to the cell's columns.
-    pub(crate) fn fold(&self, sums: &[f64], out: &mut [f64]) {
+    /// Adds what was summed over each cell's records, times `weight`, to the cell's columns.
+    pub(crate) fn fold(&self, sums: &[f64], weight: f64, out: &mut [f64]) {
         for (columns, sum) in self.columns().zip(sums) {
-            columns.iter().for_each(|&j| out[j as usize] += sum);
+            columns.iter().for_each(|&j| out[j as usize] += weight * sum);
         }
     }
 }
@@ -108,36 +115,61 @@ fn pairs_by_size(slots: &[Slot]) -> impl Iterator<Item = (usize, usize)> + use<>
     pairs.into_iter()
 }
 
+/// The pairs of cells of two slots that occur.
+struct Pairs {
+    of_pair: Vec<u32>,
+    columns: Vec<Vec<u32>>,
+}
+
+const ABSENT: u32 = u32::MAX;
+
+impl Lookup {
+    /// For as long as it is being put together.
+    const NOWHERE: Lookup = Lookup::Column { place: 0, of_column: vec![] };
+}
+
 impl Slot {
-    /// The cells of one hot index: the columns that occur.
-    fn of<'a>(hot: impl Iterator<Item = &'a u32> + Clone) -> Self {
-        let mut occurring: Vec<u32> = hot.clone().copied().collect();
-        occurring.sort_unstable();
-        occurring.dedup();
-        let cell = |j: &u32| occurring.partition_point(|c| c < j) as u32;
-        let of_record = hot.map(cell).collect();
-        Slot { of_record, columns: occurring.into_iter().map(|j| vec![j]).collect() }
+    /// The cells of the hot index at one place: the columns that occur, in ascending order.
+    fn of(hot: &[u32], n_hot: usize, place: usize) -> Self {
+        let occurring = || hot.iter().skip(place).step_by(n_hot);
+        let mut of_column = vec![ABSENT; occurring().max().map_or(0, |&j| j as usize + 1)];
+        occurring().for_each(|&j| of_column[j as usize] = 0);
+        let mut columns = vec![];
+        for (j, cell) in of_column.iter_mut().enumerate().filter(|(_, cell)| **cell == 0) {
+            *cell = columns.len() as u32;
+            columns.push(vec![j as u32]);
+        }
+        Slot { cells: Lookup::Column { place, of_column }, columns }
+    }
+
+    /// The cell of a record with these hot columns.
+    fn cell(&self, hot: &[u32]) -> u32 {
+        match &self.cells {
+            Lookup::Column { place, of_column } => of_column[hot[*place] as usize],
+            Lookup::Pair { slots, of_pair } => {
+                let [a, b] = &**slots;
+                of_pair[a.cell(hot) as usize * b.columns.len() + b.cell(hot) as usize]
+            }
+        }
     }
 
     /// Both together; `None` if more pairs occur than a joint column may have.
-    fn join(&self, other: &Slot) -> Option<Slot> {
-        const ABSENT: u32 = u32::MAX;
+    fn pairs(&self, other: &Slot, hot: &[u32], n_hot: usize) -> Option<Pairs> {
         let width = other.columns.len();
-        let mut numbers = vec![ABSENT; self.columns.len() * width];
+        let mut of_pair = vec![ABSENT; self.columns.len() * width];
         let mut columns: Vec<Vec<u32>> = vec![];
-        let mut of_record = Vec::with_capacity(self.of_record.len());
-        for (&a, &b) in self.of_record.iter().zip(&other.of_record) {
-            let number = &mut numbers[a as usize * width + b as usize];
+        for hot in hot.chunks_exact(n_hot) {
+            let (a, b) = (self.cell(hot) as usize, other.cell(hot) as usize);
+            let number = &mut of_pair[a * width + b];
             if *number == ABSENT {
                 if columns.len() == MOST_CELLS {
                     return None;
                 }
                 *number = columns.len() as u32;
-                columns.push([&self.columns[a as usize][..], &other.columns[b as usize]].concat());
+                columns.push([&self.columns[a][..], &other.columns[b]].concat());
             }
-            of_record.push(*number);
         }
-        Some(Slot { of_record, columns })
+        Some(Pairs { of_pair, columns })
     }
 }
 
@@ -237,9 +269,16 @@ mod tests {
             }
             assert!(data.joint().is_some_and(|j| j.n_joint() < values.len()));
             let x: Vec<f64> = (0..p).map(|j| (j as f64 * 0.7).cos()).collect();
-            let (mut gradient, mut scratch) = (vec![1.0; p], vec![[1.0; 2]; 7]);
-            let range = 13..n - 5;
-            kernel::gradient(&Product, &data, range.clone(), &x, &mut gradient, &mut scratch);
+            let (mut gradient, range) = (vec![0.0; p], 13..n - 5);
+            let (mut weights, mut slopes, mut rest) = Default::default();
+            // Twice into the same memory, and in two tasks.
+            for _ in 0..2 {
+                kernel::Weights::set(&mut weights, &data, &x);
+                kernel::gradient(&Product, &data, range.start..999, &weights, &mut slopes);
+                kernel::gradient(&Product, &data, 999..range.end, &weights, &mut rest);
+            }
+            slopes.add(&rest);
+            slopes.fold(&data, 1.0, &mut gradient);
             let mut expected = vec![0.0; p];
             for r in range {
                 let row = data.row(r);

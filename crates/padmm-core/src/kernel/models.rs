@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{BLOCK, Counted, HotRows, Known, Shape, numbers, wide};
+use super::{BLOCK, Counted, HotRows, Known, NoHot, Shape, numbers, wide};
 use crate::data::Dataset;
 use crate::vector::{exp, ln_1p};
 

@@ -113,11 +113,32 @@ impl Solver {
             Method::MatrixFree => true,
         };
         match (objective.penalty().is_rough(), matrix_free) {
+            (false, false) if self.does_not_pay_yet(objective) => {
+                let free = newton_cg::solve(self, objective, start, tolerance);
+                if free.status == Status::Solved {
+                    return free;
+                }
+                let dense = newton::solve(self, objective, &free.point, tolerance);
+                Solution { n_evaluations: free.n_evaluations + dense.n_evaluations, ..dense }
+            }
             (false, false) => newton::solve(self, objective, start, tolerance),
             (false, true) => newton_cg::solve(self, objective, start, tolerance),
             (true, false) => prox_newton::solve(self, objective, start, tolerance),
             (true, true) => fista::solve(self, objective, start, tolerance),
         }
+    }
+}
+
+/// Factorisations that cost fewer passes over the records are made at once.
+const CHEAP: f64 = 40.0;
+
+impl Solver {
+    /// Whether to go on without a first factorisation: until iterating without one has cost as much, it might never have paid.
+    fn does_not_pay_yet(&self, objective: &Objective<'_>) -> bool {
+        self.method == Method::Automatic
+            && objective.hessian_passes() > CHEAP
+            && !self.curvature.is_ready(objective.n_features())
+            && !self.curvature.is_outworn(objective)
     }
 }
 

@@ -16,7 +16,7 @@ pub(crate) fn solve(
     start: &[f64],
     tolerance: f64,
 ) -> Solution {
-    let buffers = &mut solver.buffers;
+    let Solver { buffers, curvature, .. } = solver;
     let p = objective.n_features();
     let mut progress = Progress::new();
     let (mut here, mut trial) = (Point::new(start), Point::new(start));
@@ -42,6 +42,7 @@ pub(crate) fn solve(
         let mut rz = dot(&r, &z);
         for _ in 0..MAX_INNER {
             objective.hessian_vector(&q, &mut hq, buffers);
+            curvature.charge(1.0);
             let length = rz / dot(&q, &hq);
             if !length.is_finite() {
                 break;
