@@ -47,6 +47,8 @@ enum Command {
     Data(cmd::data::Args),
     /// Draft a schema for a file, or check a file against one
     Schema(cmd::schema::Args),
+    /// This program against its peers and the machine, on the same work in one go
+    Bench(cmd::bench::Args),
     /// Apply a saved model to a file
     Predict(cmd::predict::Args),
     /// Score a saved model on a file with labels
@@ -84,6 +86,7 @@ pub fn main_in(lab: &Lab) -> ExitCode {
         Command::Theory(args) => cmd::theory::run(args),
         Command::Data(args) => cmd::data::run(args),
         Command::Schema(args) => cmd::schema::run(args),
+        Command::Bench(args) => cmd::bench::run(&args),
         Command::Predict(args) => cmd::predict::run(args),
         Command::Evaluate(args) => cmd::evaluate::run(args),
     };

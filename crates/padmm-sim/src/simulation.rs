@@ -228,6 +228,11 @@ impl Simulation {
         &self.shards
     }
 
+    /// Who talks to whom.
+    pub fn graph(&self) -> &Graph {
+        &self.graph
+    }
+
     /// Bytes of the encoded records of all sites.
     pub fn memory_bytes(&self) -> usize {
         self.shards.iter().map(|s| s.memory_bytes()).sum()
@@ -417,7 +422,15 @@ impl Simulation {
             let mut messages = neighbours.filter_map(|&j| heard[j].as_ref());
             messages.try_for_each(|m| agent.handle_message(m)).map_err(stopped(i))
         };
-        agents.par_iter_mut().enumerate().map(listen).collect::<Vec<_>>().into_iter().collect()
+        // Hearing is little work: a few agents are not worth a second thread.
+        agents
+            .par_iter_mut()
+            .enumerate()
+            .with_min_len(32)
+            .map(listen)
+            .collect::<Vec<_>>()
+            .into_iter()
+            .collect()
     }
 
     fn agents(&self, plan: &Plan, terms: &Terms, run: u32) -> Result<Vec<Agent>, SimError> {

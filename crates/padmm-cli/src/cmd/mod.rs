@@ -2,6 +2,7 @@
 
 pub mod account;
 pub mod algorithms;
+pub mod bench;
 pub mod data;
 pub mod demo;
 pub mod evaluate;

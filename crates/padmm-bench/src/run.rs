@@ -1,0 +1,226 @@
+//! A whole run of five agents over fifty rounds: against the plain numpy/scipy program, a federated framework's round, and what
+//! central differential privacy would give.
+
+use std::path::Path;
+
+use padmm_core::algorithm::AlgorithmKind;
+use serde_json::{Map, Value, json};
+
+use crate::case::{Case, Work};
+use crate::peers::{Environment, number};
+use crate::{Bench, Report, Row, Target, median};
+
+/// Times that ours is to be faster than the plain program.
+const PLAIN: f64 = 50.0;
+/// Largest relative difference of the last releases that passes for the same run.
+const AGREEMENT: f64 = 1e-6;
+/// Rounds of the short runs that decide how many threads suit a peer.
+const TRIAL_ROUNDS: u32 = 4;
+/// Rounds of the framework.
+const FLOWER_ROUNDS: u32 = 12;
+
+/// A way to write the program.
+#[derive(Clone, Copy)]
+struct Program {
+    solver: &'static str,
+    sparse: bool,
+    metrics: bool,
+}
+
+impl Program {
+    fn name(self, threads: usize) -> String {
+        let form = if self.sparse { "CSR" } else { "dense" };
+        let metrics = if self.metrics { " with metrics" } else { "" };
+        format!("numpy/scipy {} {form}{metrics}, {threads} threads", self.solver)
+    }
+
+    fn ask(
+        self,
+        bench: &Bench<'_>,
+        folder: &Path,
+        threads: usize,
+        rounds: u32,
+        repeat: usize,
+    ) -> anyhow::Result<Value> {
+        let request = json!({
+            "what": "run", "solver": self.solver, "sparse": self.sparse, "metrics": self.metrics,
+            "threads": threads, "rounds": rounds, "repeat": repeat,
+        });
+        bench.ask(Environment::Science, folder, &request)
+    }
+}
+
+/// Dense arrays are the plain form; compressed rows are what a person who thinks of the one-hot columns could use.
+const PROGRAMS: [Program; 9] = [
+    Program { solver: "newton-cholesky", sparse: false, metrics: false },
+    Program { solver: "newton-cholesky", sparse: false, metrics: true },
+    Program { solver: "L-BFGS-B", sparse: false, metrics: false },
+    Program { solver: "Newton-CG", sparse: false, metrics: false },
+    Program { solver: "trust-ncg", sparse: false, metrics: false },
+    Program { solver: "newton-cholesky", sparse: true, metrics: false },
+    Program { solver: "L-BFGS-B", sparse: true, metrics: false },
+    Program { solver: "Newton-CG", sparse: true, metrics: false },
+    Program { solver: "trust-ncg", sparse: true, metrics: false },
+];
+
+/// A program's time with the number of threads that suits it.
+struct Timed {
+    program: Program,
+    name: String,
+    seconds: f64,
+    peak_bytes: f64,
+}
+
+/// The run, all programs, the framework, the price of no server, and all algorithms.
+pub fn run(bench: &Bench<'_>) -> anyhow::Result<Report> {
+    let mut report = Report::default();
+    let folder = bench.problem("run")?;
+    let repeat = bench.repeat(5, 15);
+    let bare = Case { repeat, ..Case::default() };
+    let whole = Case { work: Work::Metrics, repeat, ..Case::default() };
+    (bench.watch)("our run");
+    let first = Case { export: Some(std::path::absolute(&folder)?), ..bare.clone() }.in_child()?;
+    let peak = bare.in_child()?.peak_bytes;
+    let (mut ours, mut ours_with_metrics) = (vec![first.time("run")?], vec![]);
+    let (mut peers, mut described, mut worst) = (vec![], Map::new(), 0.0f64);
+    for program in PROGRAMS {
+        (bench.watch)(&program.name(0).replace(", 0 threads", ""));
+        let mut threads = (1, f64::INFINITY);
+        for t in [1, 2] {
+            let seconds = number(&program.ask(bench, &folder, t, TRIAL_ROUNDS, 2)?, "seconds")?;
+            threads = if seconds < threads.1 { (t, seconds) } else { threads };
+        }
+        let answer = program.ask(bench, &folder, threads.0, bare.rounds, bench.repeat(1, 3))?;
+        worst = worst.max(number(&answer, "difference")?);
+        let name = program.name(threads.0);
+        let (seconds, peak_bytes) = (number(&answer, "seconds")?, number(&answer, "peak_bytes")?);
+        described.insert(name.clone(), answer);
+        peers.push(Timed { program, name, seconds, peak_bytes });
+        ours.push(bare.in_child()?.time("run")?);
+        ours_with_metrics.push(whole.in_child()?.time("run")?);
+    }
+    let (ours, ours_with_metrics) = (median(&ours), median(&ours_with_metrics));
+    let fastest = |fits: &dyn Fn(Program) -> bool| {
+        let fitting = peers.iter().filter(|p| fits(p.program));
+        fitting.min_by(|a, b| a.seconds.total_cmp(&b.seconds)).expect("every kind has a program")
+    };
+    let row = |what: &str, seconds: f64, peer: &Timed| {
+        Row::ours(what, seconds, peak).against(peer.name.as_str(), peer.seconds, Some(peer.peak_bytes))
+    };
+    let plain = row("run of 5 agents, 50 rounds", ours, fastest(&|p| !p.sparse && !p.metrics));
+    report.note("ratio_to_best_peer", plain.ratio_to_best_peer);
+    report.row(plain.at_least(PLAIN));
+    report.row(row("the same, rows compressed", ours, fastest(&|p| p.sparse)));
+    let scipy = row("the same, scipy's L-BFGS-B", ours, fastest(&|p| p.solver == "L-BFGS-B" && !p.sparse));
+    report.row(scipy);
+    report.row(row("the same with metrics in every round", ours_with_metrics, fastest(&|p| p.metrics)));
+    report.row(
+        Row::number("last releases of all programs, relative difference from ours", worst)
+            .target(Target::at_most(worst, AGREEMENT)),
+    );
+    report.note("peers", described);
+    threads(bench, &mut report)?;
+    framework(bench, &folder, ours / f64::from(bare.rounds), &mut report)?;
+    central(bench, &folder, &mut report)?;
+    algorithms(bench, &mut report)?;
+    Ok(report)
+}
+
+/// What a second thread gives, and what it gives a loop that touches no memory: the machine's own limit.
+fn threads(bench: &Bench<'_>, report: &mut Report) -> anyhow::Result<()> {
+    (bench.watch)("one thread and two");
+    let (mut one, mut two) = (vec![], vec![]);
+    for _ in 0..bench.repeat(3, 7) {
+        one.push(Case { threads: 1, ..Case::default() }.in_child()?.time("run")?);
+        two.push(Case { threads: 2, ..Case::default() }.in_child()?.time("run")?);
+    }
+    let best = |v: &[f64]| v.iter().copied().fold(f64::INFINITY, f64::min);
+    let gain = best(&one) / best(&two);
+    let gradient = |threads| {
+        Case { work: Work::Gradient, n_records: 10_000, shape: "one-hot".into(), threads, ..Case::default() }
+            .in_child()
+    };
+    let (alone, both) = (gradient(1)?, gradient(2)?);
+    let machine = both.fact("flops_per_second")? / alone.fact("flops_per_second")?;
+    report.row(Row::number("run: two threads against one", gain).target(Target::at_least(gain, 1.8)));
+    report.row(Row::number("the machine: two threads against one, arithmetic alone", machine));
+    report.note("two_threads_against_one", gain);
+    report.note("machine_two_threads_against_one", machine);
+    Ok(())
+}
+
+fn framework(bench: &Bench<'_>, folder: &Path, ours: f64, report: &mut Report) -> anyhow::Result<()> {
+    (bench.watch)("Flower");
+    let answer = bench.ask(Environment::Flower, folder, &json!({ "rounds": FLOWER_ROUNDS }))?;
+    let seconds = number(&answer, "seconds")?;
+    let row = Row::ours("a round, simulated", ours, None).against(
+        "Flower 1.22 with the numpy solver, loopback",
+        seconds,
+        None,
+    );
+    report.note("ratio_to_framework_round", row.ratio_to_best_peer);
+    report.row(row);
+    let sites = demo(bench)?;
+    let row = Row::ours("a round between five site processes, durable", sites, None).against(
+        "Flower 1.22 with the numpy solver, loopback",
+        seconds,
+        None,
+    );
+    report.note("ratio_to_framework_round_between_processes", row.ratio_to_best_peer);
+    report.row(row);
+    Ok(())
+}
+
+/// Seconds of a round between real site processes: encrypted, signed, charged and synced. The difference of a long run and a short
+/// one, because both start processes.
+fn demo(bench: &Bench<'_>) -> anyhow::Result<f64> {
+    let seconds = |rounds: u32| -> anyhow::Result<f64> {
+        (bench.watch)(&format!("five site processes, {rounds} rounds"));
+        let mut command = std::process::Command::new(std::env::current_exe()?);
+        command.args(["demo", "sites", "--dataset", "adult", "--agents", "5", "--json", "--quiet"]);
+        let output = command.args(["--rounds", &rounds.to_string()]).output()?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        anyhow::ensure!(output.status.success(), "the demo failed: {}", said.trim());
+        number(&serde_json::from_slice(&output.stdout)?, "seconds")
+    };
+    Ok((seconds(150)? - seconds(50)?) / 100.0)
+}
+
+/// The loss at equal ε of a model of pooled records with noise, and of ours.
+fn central(bench: &Bench<'_>, folder: &Path, report: &mut Report) -> anyhow::Result<()> {
+    (bench.watch)("diffprivlib");
+    let epsilons = [0.5, 1.0, 2.0, 5.0];
+    let request = json!({ "epsilons": epsilons, "repeat": bench.repeat(5, 20), "norm_bound": 1.0 });
+    let answer = bench.ask(Environment::Central, folder, &request)?;
+    let mut table = vec![];
+    for (k, epsilon) in epsilons.into_iter().enumerate() {
+        (bench.watch)(&format!("our models at ε = {epsilon}"));
+        let ours = crate::case::loss_at(epsilon, bench.repeat(5, 20) as u32)?;
+        let theirs = &answer["central"][k];
+        let central = number(theirs, "loss")?;
+        let ratio = ours.loss / central;
+        report.row(Row::number(format!("loss at ε = {epsilon}: ours {:.4}, central {central:.4}, pooled optimum {:.4}; ours / central", ours.loss, ours.optimum), ratio));
+        table.push(json!({ "epsilon": epsilon, "ours": ours.loss, "deviation": ours.deviation, "central": theirs, "optimum": ours.optimum }));
+    }
+    report.note("price_of_no_server", table);
+    Ok(())
+}
+
+/// Every algorithm on the same data, without metrics.
+fn algorithms(bench: &Bench<'_>, report: &mut Report) -> anyhow::Result<()> {
+    let mut times = Map::new();
+    for kind in AlgorithmKind::ALL {
+        let name = kind.name().to_owned();
+        (bench.watch)(&format!("algorithm {name}"));
+        // One has a server in the middle; the others run on any graph.
+        let graph = if kind == AlgorithmKind::DpAdmm { "star" } else { "complete" };
+        let case =
+            Case { algorithm: kind, graph: graph.to_owned(), repeat: bench.repeat(1, 3), ..Case::default() };
+        let answer = case.in_child()?;
+        let seconds = answer.time("run")?;
+        times.insert(name.clone(), seconds.into());
+        report.row(Row::ours(format!("{name}: 5 agents, 50 rounds"), seconds, answer.peak_bytes));
+    }
+    report.note("algorithms", times);
+    Ok(())
+}
