@@ -184,7 +184,9 @@ impl Case {
             }
             Ok(())
         };
-        answer.seconds.insert("run".to_owned(), self.timed(run)?);
+        let times = self.times(run)?;
+        answer.seconds.insert("run".to_owned(), median(&times));
+        answer.seconds.insert("best run".to_owned(), times.iter().copied().fold(f64::INFINITY, f64::min));
         Ok(answer)
     }
 
@@ -278,7 +280,11 @@ impl Case {
         Ok(answer)
     }
 
-    fn timed<T>(&self, mut work: impl FnMut() -> anyhow::Result<T>) -> anyhow::Result<f64> {
+    fn timed<T>(&self, work: impl FnMut() -> anyhow::Result<T>) -> anyhow::Result<f64> {
+        Ok(median(&self.times(work)?))
+    }
+
+    fn times<T>(&self, mut work: impl FnMut() -> anyhow::Result<T>) -> anyhow::Result<Vec<f64>> {
         ensure!(self.repeat > 0, "a case is repeated at least once");
         let mut seconds = vec![];
         for _ in 0..self.repeat {
@@ -286,7 +292,7 @@ impl Case {
             work()?;
             seconds.push(start.elapsed().as_secs_f64());
         }
-        Ok(median(&seconds))
+        Ok(seconds)
     }
 }
 

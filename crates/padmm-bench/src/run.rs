@@ -131,8 +131,10 @@ fn threads(bench: &Bench<'_>, report: &mut Report) -> anyhow::Result<()> {
     (bench.watch)("one thread and two");
     let (mut one, mut two) = (vec![], vec![]);
     for _ in 0..bench.repeat(3, 7) {
-        one.push(Case { threads: 1, ..Case::default() }.in_child()?.time("run")?);
-        two.push(Case { threads: 2, ..Case::default() }.in_child()?.time("run")?);
+        // Best times, as for the machine: what disturbs one of two threads stops both.
+        let best = |threads| Case { threads, repeat: 15, ..Case::default() }.in_child()?.time("best run");
+        one.push(best(1)?);
+        two.push(best(2)?);
     }
     let best = |v: &[f64]| v.iter().copied().fold(f64::INFINITY, f64::min);
     let gain = best(&one) / best(&two);
@@ -183,7 +185,7 @@ fn demo(bench: &Bench<'_>) -> anyhow::Result<f64> {
         anyhow::ensure!(output.status.success(), "the demo failed: {}", said.trim());
         number(&serde_json::from_slice(&output.stdout)?, "seconds")
     };
-    Ok((seconds(150)? - seconds(50)?) / 100.0)
+    Ok((seconds(600)? - seconds(100)?) / 500.0)
 }
 
 /// The loss at equal ε of a model of pooled records with noise, and of ours.
