@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_of_work_is_done_and_timed() {
+    fn rounds_and_solves_are_done_and_timed() {
         for (work, shape, times) in [
             (Work::Rounds, "one-hot", &["run"][..]),
             (Work::Metrics, "one-hot", &["run"]),

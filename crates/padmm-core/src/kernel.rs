@@ -22,10 +22,10 @@ pub(crate) fn gradient_block(n_features: usize) -> usize {
 
 /// Most records that a loop takes at a time, so that it finds them in the nearest cache when it comes back to them.
 const PART: usize = 64;
-/// A part's sums in lanes.
-type PartLanes = [[f64; LANES]; PART];
 /// Bytes of numbers that stay there.
 const PART_BYTES: usize = 1 << 14;
+/// A part's sums in lanes.
+type PartLanes = [[f64; LANES]; PART];
 
 /// Runs a loop with the machine's widest vector registers. Results are the same bits as without: nothing is reordered, and where
 /// a product and a sum are fused they are fused in so many words (`mul_add`), which rounds alike on every machine. It is an

@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use crate::data::Dataset;
+use crate::data::{Dataset, MOST_CELLS};
 use crate::kernel;
 use crate::loss::{Loss, LossShape, LossVisitor};
 use crate::regularizer::{Penalty, norm};
@@ -172,7 +172,10 @@ impl<'a> Objective<'a> {
     pub(crate) fn gradient_rounding(&self, x: &[f64]) -> f64 {
         let unit = f64::EPSILON / 2.0;
         let block = kernel::gradient_block(self.n_features);
-        let depth = block + self.largest_part / block + self.values_per_record() + self.tasks.len() + 16;
+        // A column's cells are added one by one; those of one part are in `b`.
+        let more_cells = self.tasks.last().map_or(0, |t| t.number) * MOST_CELLS;
+        let depth =
+            block + self.largest_part / block + self.values_per_record() + self.tasks.len() + more_cells + 16;
         let row = self.tasks.iter().map(|t| t.part.data.norm_bound()).fold(0.0, f64::max);
         // The squared loss has no slope bound; its residuals are then bounded by what the margins can be.
         let slope = self.loss.slope_bound().unwrap_or_else(|| 1.0 + row * norm(x));

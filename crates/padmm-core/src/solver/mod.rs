@@ -114,7 +114,8 @@ impl Solver {
         };
         match (objective.penalty().is_rough(), matrix_free) {
             (false, false) if self.does_not_pay_yet(objective) => {
-                let free = newton_cg::solve(self, objective, start, tolerance);
+                let affordable = |curvature: &Curvature| !curvature.is_outworn(objective);
+                let free = newton_cg::solve(self, objective, start, tolerance, affordable);
                 if free.status == Status::Solved {
                     return free;
                 }
@@ -122,7 +123,7 @@ impl Solver {
                 Solution { n_evaluations: free.n_evaluations + dense.n_evaluations, ..dense }
             }
             (false, false) => newton::solve(self, objective, start, tolerance),
-            (false, true) => newton_cg::solve(self, objective, start, tolerance),
+            (false, true) => newton_cg::solve(self, objective, start, tolerance, |_| true),
             (true, false) => prox_newton::solve(self, objective, start, tolerance),
             (true, true) => fista::solve(self, objective, start, tolerance),
         }

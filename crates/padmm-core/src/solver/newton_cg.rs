@@ -1,6 +1,7 @@
 //! Truncated Newton: each direction by conjugate gradients on Hessian–vector products. A step costs some passes over
 //! the records and memory of a few vectors, whatever p³ would be.
 
+use super::direction::Curvature;
 use super::line_search::{Point, search};
 use super::{Progress, Solution, Solver, dot};
 use crate::objective::Objective;
@@ -9,12 +10,13 @@ use crate::regularizer::norm;
 const MAX_STEPS: usize = 200;
 const MAX_INNER: usize = 1000;
 
-/// Minimises from `start` until `‖∇F‖` plus its rounding is at most `tolerance`.
+/// Minimises from `start` until `‖∇F‖` plus its rounding is at most `tolerance`, or until `may_go_on` says no to what it has cost.
 pub(crate) fn solve(
     solver: &mut Solver,
     objective: &Objective<'_>,
     start: &[f64],
     tolerance: f64,
+    may_go_on: impl Fn(&Curvature) -> bool,
 ) -> Solution {
     let Solver { buffers, curvature, .. } = solver;
     let p = objective.n_features();
@@ -26,7 +28,8 @@ pub(crate) fn solve(
     progress.n_evaluations += 1;
     for _ in 0..MAX_STEPS {
         let size = norm(&here.gradient);
-        if size + objective.gradient_rounding(&here.x) <= tolerance || !size.is_finite() {
+        let solved = size + objective.gradient_rounding(&here.x) <= tolerance;
+        if solved || !size.is_finite() || !may_go_on(curvature) {
             break;
         }
         // H d = −g by conjugate gradients, preconditioned by the diagonal, as exactly as the outer step deserves.
@@ -49,7 +52,7 @@ pub(crate) fn solve(
             }
             d.iter_mut().zip(&q).for_each(|(d, q)| *d += length * q);
             r.iter_mut().zip(&hq).for_each(|(r, h)| *r -= length * h);
-            if norm(&r) <= target {
+            if norm(&r) <= target || !may_go_on(curvature) {
                 break;
             }
             precondition(&mut z, &r);
