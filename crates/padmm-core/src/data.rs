@@ -8,7 +8,7 @@ mod joint;
 
 use std::ops::Range;
 
-pub(crate) use joint::{Joint, MOST_CELLS};
+pub(crate) use joint::{FEWEST_RECORDS, Joint, MOST_CELLS};
 
 /// The columns of the encoded feature vector: their names, and which belong together.
 ///

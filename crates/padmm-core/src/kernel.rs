@@ -9,19 +9,23 @@
 
 use std::ops::Range;
 
-use crate::data::{Columns, Dataset, LANES, MOST_CELLS};
+use crate::data::{Columns, Dataset, FEWEST_RECORDS, LANES, MOST_CELLS};
 use crate::loss::LossShape;
 
 /// Records whose sums are formed together.
 pub(crate) const BLOCK: usize = 512;
 
-/// The same for gradients of `n_features`: of wide records more, because a block's sums are cleared and added up column by column.
+/// The same for gradients of `n_features`: more, because a block's sums are cleared and added up column by column.
 pub(crate) fn gradient_block(n_features: usize) -> usize {
-    BLOCK * (n_features / (2 * BLOCK)).clamp(1, 8)
+    if n_features < 4 * BLOCK { GRADIENT_BLOCK } else { 2 * GRADIENT_BLOCK }
 }
+
+const GRADIENT_BLOCK: usize = 4 * BLOCK;
 
 /// Most records that a loop takes at a time, so that it finds them in the nearest cache when it comes back to them.
 const PART: usize = 64;
+/// Most without hot columns: the memory is idle while a loop computes on a part, and the less there is to compute the more that counts.
+const SHORT_PART: usize = 16;
 /// Bytes of numbers that stay there.
 const PART_BYTES: usize = 1 << 14;
 /// A part's sums in lanes.
@@ -119,7 +123,8 @@ impl Shape {
     /// The parts of some records; a multiple of four each but the last.
     #[inline(always)]
     fn parts<'a>(self, columns: Columns<'a>) -> impl Iterator<Item = (Range<usize>, Columns<'a>)> {
-        let size = (PART_BYTES / (8 * self.stride()) / 4 * 4).clamp(4, PART);
+        let most = if self.n_hot == 0 { SHORT_PART } else { PART };
+        let size = (PART_BYTES / (8 * self.stride()) / 4 * 4).clamp(4, most);
         blocks(0..columns.labels.len(), size).map(move |range| {
             let part = Columns {
                 numeric: &columns.numeric[range.start * self.stride()..range.end * self.stride()],
@@ -358,7 +363,7 @@ pub(crate) fn gradient<S: LossShape>(
     match data.joint() {
         Some(joint) => {
             // A column's sum has up to MOST_CELLS terms more, which adding every other record apart makes up for.
-            const { assert!(BLOCK / 2 + MOST_CELLS <= BLOCK) }
+            const { assert!(GRADIENT_BLOCK / 2 + MOST_CELLS <= GRADIENT_BLOCK && GRADIENT_BLOCK <= FEWEST_RECORDS) }
             let columns = blocks(range, block).map(|block| data.joint_columns(joint, block));
             let shape = Shape { n_hot: joint.n_joint(), ..Shape::of(data) };
             sum_slopes(loss, shape, columns, weights, sums, scratch);

@@ -165,7 +165,7 @@ impl<'a> Objective<'a> {
 
     /// A bound on the rounding error of a computed gradient, in Euclidean norm.
     ///
-    /// Sums over records are formed in blocks of `b` and then over blocks, so each entry carries a relative
+    /// Sums over records are formed in blocks of `b`, at most `n`, and then over blocks, so each entry carries a relative
     /// error below `(b + n/b + values + 16)·2⁻⁵³` of the sum of absolute terms, which is at most `B` times
     /// the weights; the other terms are a handful of operations each. A margin is off by what its own sum rounds, and a
     /// slope by `L₂` times that, which a loss with a sharp corner makes large.
@@ -174,8 +174,8 @@ impl<'a> Objective<'a> {
         let block = kernel::gradient_block(self.n_features);
         // A column's cells are added one by one; those of one part are in `b`.
         let more_cells = self.tasks.last().map_or(0, |t| t.number) * MOST_CELLS;
-        let depth =
-            block + self.largest_part / block + self.values_per_record() + self.tasks.len() + more_cells + 16;
+        let (within, blocks) = (block.min(self.largest_part), self.largest_part / block);
+        let depth = within + blocks + self.values_per_record() + self.tasks.len() + more_cells + 16;
         let row = self.tasks.iter().map(|t| t.part.data.norm_bound()).fold(0.0, f64::max);
         // The squared loss has no slope bound; its residuals are then bounded by what the margins can be.
         let slope = self.loss.slope_bound().unwrap_or_else(|| 1.0 + row * norm(x));

@@ -2,15 +2,18 @@
 //!
 //! Two categorical columns of few values are as good as one whose values are the pairs that occur. A weight of such a *cell* is
 //! the sum of its columns' weights, and what is summed over a cell's records belongs to each of its columns. Of a
-//! fifth of Adult's records, the eight categorical columns become four.
+//! fifth of Adult's records, the eight categorical columns become two.
 
 use std::sync::OnceLock;
 
 /// Most cells of one joint column: tables over them stay in the first-level cache.
-pub(crate) const MOST_CELLS: usize = 256;
+pub(crate) const MOST_CELLS: usize = 1024;
 
 /// Fewer records than this are not worth the tables.
-const FEWEST_RECORDS: usize = 8 * MOST_CELLS;
+pub(crate) const FEWEST_RECORDS: usize = 2048;
+
+/// A cell has at least so many records on average, because every cell costs something too.
+const RECORDS_PER_CELL: usize = 8;
 
 /// The joint columns of a set of records.
 #[derive(Clone)]
@@ -45,10 +48,11 @@ impl Joint {
         if n_hot < 2 || hot.len() / n_hot < FEWEST_RECORDS {
             return None;
         }
+        let most_cells = (hot.len() / n_hot / RECORDS_PER_CELL).min(MOST_CELLS);
         let mut slots: Vec<Slot> = (0..n_hot).map(|k| Slot::of(hot, n_hot, k)).collect();
         // The smallest first, so that many small columns end in one.
-        while let Some((a, b, pairs)) =
-            pairs_by_size(&slots).find_map(|(a, b)| Some((a, b, slots[a].pairs(&slots[b], hot, n_hot)?)))
+        while let Some((a, b, pairs)) = pairs_by_size(&slots, most_cells)
+            .find_map(|(a, b)| Some((a, b, slots[a].pairs(&slots[b], hot, n_hot, most_cells)?)))
         {
             // The second has the larger place, so the first stays where it is.
             let second = slots.remove(b);
@@ -106,9 +110,9 @@ impl Joint {
 }
 
 /// Pairs of slots that may have few enough cells together, those with the fewest first.
-fn pairs_by_size(slots: &[Slot]) -> impl Iterator<Item = (usize, usize)> + use<> {
+fn pairs_by_size(slots: &[Slot], most_cells: usize) -> impl Iterator<Item = (usize, usize)> + use<> {
     let size = |s: usize| slots[s].columns.len();
-    let fits = |&(a, b): &(usize, usize)| size(a).max(size(b)) <= MOST_CELLS;
+    let fits = |&(a, b): &(usize, usize)| size(a).max(size(b)) <= most_cells;
     let mut pairs: Vec<(usize, usize)> =
         (0..slots.len()).flat_map(|b| (0..b).map(move |a| (a, b))).filter(fits).collect();
     pairs.sort_by_key(|&(a, b)| size(a) * size(b));
@@ -154,7 +158,7 @@ impl Slot {
     }
 
     /// Both together; `None` if more pairs occur than a joint column may have.
-    fn pairs(&self, other: &Slot, hot: &[u32], n_hot: usize) -> Option<Pairs> {
+    fn pairs(&self, other: &Slot, hot: &[u32], n_hot: usize, most_cells: usize) -> Option<Pairs> {
         let width = other.columns.len();
         let mut of_pair = vec![ABSENT; self.columns.len() * width];
         let mut columns: Vec<Vec<u32>> = vec![];
@@ -162,7 +166,7 @@ impl Slot {
             let (a, b) = (self.cell(hot) as usize, other.cell(hot) as usize);
             let number = &mut of_pair[a * width + b];
             if *number == ABSENT {
-                if columns.len() == MOST_CELLS {
+                if columns.len() == most_cells {
                     return None;
                 }
                 *number = columns.len() as u32;
@@ -220,16 +224,17 @@ mod tests {
 
     #[test]
     fn a_records_cells_have_exactly_its_columns() {
-        for values in
-            [&[2, 5, 7, 6, 300, 14, 16, 41][..], &[3, 3], &[1, 1, 1], &[100, 2, 200], &[256, 1, 257]]
+        let shapes =
+            [&[2, 5, 7, 6, 300, 14, 16, 41][..], &[3, 3], &[1, 1, 1], &[100, 2, 200], &[256, 1, 257]];
+        for (values, n) in
+            shapes.into_iter().flat_map(|v| [FEWEST_RECORDS + 5, 9 * MOST_CELLS].map(|n| (v, n)))
         {
-            let (n, n_hot) = (FEWEST_RECORDS + 5, values.len());
+            let n_hot = values.len();
             let hot = records(values, n);
             let joint = Joint::of(&hot, n_hot).unwrap();
             assert!(joint.n_joint() < n_hot);
-            assert!(
-                joint.n_cells() <= joint.n_joint() * MOST_CELLS.max(*values.iter().max().unwrap() as usize)
-            );
+            let most = (n / RECORDS_PER_CELL).min(MOST_CELLS);
+            assert!(joint.n_cells() <= joint.n_joint() * most.max(*values.iter().max().unwrap() as usize));
             let columns_of: Vec<&[u32]> = joint.columns().collect();
             for (cells, hot) in joint.cells().chunks(joint.n_joint()).zip(hot.chunks(n_hot)) {
                 let mut columns: Vec<u32> =
