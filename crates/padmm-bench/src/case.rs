@@ -65,6 +65,9 @@ pub struct Case {
     pub repeat: usize,
     /// Where the peers find the same problem.
     pub export: Option<PathBuf>,
+    /// Whether to measure how long the machine takes at least to read the records once.
+    #[serde(default)]
+    pub limit: bool,
 }
 
 /// What came out.
@@ -81,6 +84,11 @@ pub struct Answer {
 }
 
 impl Answer {
+    /// How many times the least time for reading the records once a piece takes that reads them at least `passes` times.
+    pub fn to_limit(&self, seconds: f64, passes: f64) -> anyhow::Result<f64> {
+        Ok(seconds / (passes * self.time("limit")?))
+    }
+
     /// Seconds of a piece.
     pub fn time(&self, what: &str) -> anyhow::Result<f64> {
         self.seconds.get(what).copied().with_context(|| format!("the case did not time '{what}'"))
@@ -105,6 +113,7 @@ impl Default for Case {
             threads: 2,
             repeat: 5,
             export: None,
+            limit: false,
         }
     }
 }
@@ -127,9 +136,15 @@ impl Case {
     }
 
     fn measure_in_pool(&self) -> anyhow::Result<Answer> {
-        let mut answer = match self.work {
-            Work::Gradient => self.gradient()?,
-            Work::Wide => self.wide()?,
+        let (mut answer, bytes, flops) = match self.work {
+            Work::Gradient | Work::Wide => {
+                let made = self.shape.parse::<Shape>()?.make(self.n_records, 1)?;
+                let answer = match self.work {
+                    Work::Gradient => self.gradient(&made.shards[0]),
+                    _ => self.wide(&made.shards[0])?,
+                };
+                (answer, made.shards[0].pass_bytes(), made.shards[0].pass_flops())
+            }
             Work::Rounds | Work::Metrics | Work::Solve => {
                 let start = Instant::now();
                 let simulation = self.simulation()?;
@@ -139,10 +154,20 @@ impl Case {
                 };
                 answer.facts.insert("all_seconds".to_owned(), start.elapsed().as_secs_f64());
                 answer.facts.insert("data_bytes".to_owned(), simulation.memory_bytes() as f64);
-                answer
+                let n_shards = if self.work == Work::Solve { 1 } else { self.n_agents };
+                let shards = || simulation.shards()[..n_shards].iter().map(|s| &**s);
+                (answer, shards().map(Dataset::pass_bytes).sum(), shards().map(Dataset::pass_flops).sum())
             }
         };
+        // Before the limit is measured, which takes memory of its own.
         answer.peak_bytes = peak_bytes();
+        if self.limit {
+            let limit = Limit::measure();
+            answer.seconds.insert("limit".to_owned(), limit.seconds(bytes as f64, flops as f64));
+            answer.facts.insert("pass_bytes".to_owned(), bytes as f64);
+            answer.facts.insert("bytes_per_second".to_owned(), limit.bytes_per_second);
+            answer.facts.insert("flops_per_second".to_owned(), limit.flops_per_second);
+        }
         Ok(answer)
     }
 
@@ -234,11 +259,9 @@ impl Case {
         Ok(answer)
     }
 
-    fn wide(&self) -> anyhow::Result<Answer> {
+    fn wide(&self, shard: &Dataset) -> anyhow::Result<Answer> {
         let mut answer = Answer::default();
-        let made = self.shape.parse::<Shape>()?.make(self.n_records, 1)?;
-        let (shard, curvature) = (&made.shards[0], WIDE_CURVATURE);
-        let problem = Problem::new(shard, curvature);
+        let problem = Problem::new(shard, WIDE_CURVATURE);
         let solve = || solved(problem.solve(&mut Solver::new(), &[], &vec![0.0; shard.n_features()]));
         let solution = solve()?;
         answer.seconds.insert("solve".to_owned(), self.timed(solve)?);
@@ -246,15 +269,13 @@ impl Case {
         answer.facts.insert("evaluations".to_owned(), solution.n_evaluations as f64);
         answer.facts.insert("factorizations".to_owned(), solution.n_factorizations as f64);
         if let Some(folder) = &self.export {
-            export::records(folder, made.shards.iter(), serde_json::json!({}))?;
+            export::records(folder, std::iter::once(shard), serde_json::json!({}))?;
         }
         Ok(answer)
     }
 
-    fn gradient(&self) -> anyhow::Result<Answer> {
+    fn gradient(&self, shard: &Dataset) -> Answer {
         let mut answer = Answer::default();
-        let made = self.shape.parse::<Shape>()?.make(self.n_records, 1)?;
-        let shard = &made.shards[0];
         let p = shard.n_features();
         let problem = Problem::new(shard, WIDE_CURVATURE);
         let x: Vec<f64> = (0..p).map(|j| (j as f64).sin()).collect();
@@ -269,15 +290,8 @@ impl Case {
             objective.gradient(&x, &mut gradient, &mut buffers);
             seconds = seconds.min(start.elapsed().as_secs_f64());
         }
-        let limit = Limit::measure();
-        let n = shard.n_records() as f64;
-        let (bytes, flops) = (shard.pass_bytes() as f64, shard.pass_flops() as f64);
         answer.seconds.insert("gradient".to_owned(), seconds);
-        answer.seconds.insert("limit".to_owned(), limit.seconds(bytes, flops));
-        answer.facts.insert("bytes_per_record".to_owned(), bytes / n);
-        answer.facts.insert("bytes_per_second".to_owned(), limit.bytes_per_second);
-        answer.facts.insert("flops_per_second".to_owned(), limit.flops_per_second);
-        Ok(answer)
+        answer
     }
 
     fn timed<T>(&self, work: impl FnMut() -> anyhow::Result<T>) -> anyhow::Result<f64> {

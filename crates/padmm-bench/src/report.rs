@@ -29,8 +29,10 @@ impl Target {
 pub struct Row {
     /// What was done.
     pub work: String,
-    /// Our seconds.
+    /// Our seconds, with two threads unless the row says otherwise.
     pub seconds: Option<f64>,
+    /// Our seconds with one thread.
+    pub one_thread_seconds: Option<f64>,
     /// The most memory of our process, in bytes.
     pub peak_bytes: Option<f64>,
     /// The fastest peer.
@@ -41,7 +43,7 @@ pub struct Row {
     pub peer_peak_bytes: Option<f64>,
     /// How many times our time the peer takes.
     pub ratio_to_best_peer: Option<f64>,
-    /// How many times the machine's least time we take.
+    /// How many times we take what the machine takes at least to read all records once, in every round if there are rounds.
     pub ratio_to_limit: Option<f64>,
     /// Any other number that the row is about.
     pub value: Option<f64>,
@@ -83,9 +85,19 @@ impl Row {
         self.target(Target::at_least(ratio, bound))
     }
 
+    /// With its time in one thread.
+    pub fn alone(self, seconds: f64) -> Self {
+        Row { one_thread_seconds: Some(seconds), ..self }
+    }
+
+    /// With its ratio to the limit.
+    pub fn to_limit(self, ratio: f64) -> Self {
+        Row { ratio_to_limit: Some(ratio), ..self }
+    }
+
     /// The ratio to the limit is to be at most this.
     pub fn within(self, ratio: f64, bound: f64) -> Self {
-        Row { ratio_to_limit: Some(ratio), ..self }.target(Target::at_most(ratio, bound))
+        self.to_limit(ratio).target(Target::at_most(ratio, bound))
     }
 }
 

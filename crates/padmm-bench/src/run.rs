@@ -76,11 +76,13 @@ pub fn run(bench: &Bench<'_>) -> anyhow::Result<Report> {
     let mut report = Report::default();
     let folder = bench.problem("run")?;
     let repeat = bench.repeat(5, 15);
-    let bare = Case { repeat, ..Case::default() };
-    let whole = Case { work: Work::Metrics, repeat, ..Case::default() };
+    let bare = Case { repeat, limit: true, ..Case::default() };
+    let whole = Case { work: Work::Metrics, ..bare.clone() };
     (bench.watch)("our run");
     let first = Case { export: Some(std::path::absolute(&folder)?), ..bare.clone() }.in_child()?;
     let peak = bare.in_child()?.peak_bytes;
+    let alone = |case: &Case| Case { threads: 1, ..case.clone() }.in_child()?.time("run");
+    let (one, one_with_metrics) = (alone(&bare)?, alone(&whole)?);
     let (mut ours, mut ours_with_metrics) = (vec![first.time("run")?], vec![]);
     let (mut peers, mut described, mut worst) = (vec![], Map::new(), 0.0f64);
     for program in PROGRAMS {
@@ -104,16 +106,22 @@ pub fn run(bench: &Bench<'_>) -> anyhow::Result<Report> {
         let fitting = peers.iter().filter(|p| fits(p.program));
         fitting.min_by(|a, b| a.seconds.total_cmp(&b.seconds)).expect("every kind has a program")
     };
-    let row = |what: &str, seconds: f64, peer: &Timed| {
-        Row::ours(what, seconds, peak).against(peer.name.as_str(), peer.seconds, Some(peer.peak_bytes))
+    let (limit, passes) = (first.time("limit")?, f64::from(bare.rounds));
+    let row = |what: &str, (seconds, one): (f64, f64), peer: &Timed| {
+        Row::ours(what, seconds, peak).alone(one).to_limit(seconds / (passes * limit)).against(
+            peer.name.as_str(),
+            peer.seconds,
+            Some(peer.peak_bytes),
+        )
     };
-    let plain = row("run of 5 agents, 50 rounds", ours, fastest(&|p| !p.sparse && !p.metrics));
+    let (bare_times, whole_times) = ((ours, one), (ours_with_metrics, one_with_metrics));
+    let plain = row("run of 5 agents, 50 rounds", bare_times, fastest(&|p| !p.sparse && !p.metrics));
     report.note("ratio_to_best_peer", plain.ratio_to_best_peer);
     report.row(plain.at_least(PLAIN));
-    report.row(row("the same, rows compressed", ours, fastest(&|p| p.sparse)));
-    let scipy = row("the same, scipy's L-BFGS-B", ours, fastest(&|p| p.solver == "L-BFGS-B" && !p.sparse));
-    report.row(scipy);
-    report.row(row("the same with metrics in every round", ours_with_metrics, fastest(&|p| p.metrics)));
+    report.row(row("the same, rows compressed", bare_times, fastest(&|p| p.sparse)));
+    let is_scipy = |p: Program| p.solver == "L-BFGS-B" && !p.sparse;
+    report.row(row("the same, scipy's L-BFGS-B", bare_times, fastest(&is_scipy)));
+    report.row(row("the same with metrics in every round", whole_times, fastest(&|p| p.metrics)));
     report.row(
         Row::number("last releases of all programs, relative difference from ours", worst)
             .target(Target::at_most(worst, AGREEMENT)),
@@ -139,7 +147,8 @@ fn threads(bench: &Bench<'_>, report: &mut Report) -> anyhow::Result<()> {
     let best = |v: &[f64]| v.iter().copied().fold(f64::INFINITY, f64::min);
     let gain = best(&one) / best(&two);
     let gradient = |threads| {
-        Case { work: Work::Gradient, n_records: 10_000, shape: "one-hot".into(), threads, ..Case::default() }
+        let shape = "one-hot".to_owned();
+        Case { work: Work::Gradient, n_records: 10_000, shape, threads, limit: true, ..Case::default() }
             .in_child()
     };
     let (alone, both) = (gradient(1)?, gradient(2)?);
@@ -216,12 +225,15 @@ fn algorithms(bench: &Bench<'_>, report: &mut Report) -> anyhow::Result<()> {
         (bench.watch)(&format!("algorithm {name}"));
         // One has a server in the middle; the others run on any graph.
         let graph = if kind == AlgorithmKind::DpAdmm { "star" } else { "complete" };
-        let case =
-            Case { algorithm: kind, graph: graph.to_owned(), repeat: bench.repeat(1, 3), ..Case::default() };
+        let (graph, repeat) = (graph.to_owned(), bench.repeat(3, 9));
+        let case = Case { algorithm: kind, graph, repeat, limit: true, ..Case::default() };
         let answer = case.in_child()?;
+        let alone = Case { threads: 1, limit: false, ..case.clone() }.in_child()?.time("run")?;
         let seconds = answer.time("run")?;
         times.insert(name.clone(), seconds.into());
-        report.row(Row::ours(format!("{name}: 5 agents, 50 rounds"), seconds, answer.peak_bytes));
+        let ratio = answer.to_limit(seconds, f64::from(case.rounds))?;
+        let row = Row::ours(format!("{name}: 5 agents, 50 rounds"), seconds, answer.peak_bytes);
+        report.row(row.alone(alone).to_limit(ratio));
     }
     report.note("algorithms", times);
     Ok(())

@@ -98,6 +98,7 @@ fn table(report: &Report) -> String {
     table.load_style(presets::NOTHING).set_header([
         "work",
         "ours",
+        "one thread",
         "memory",
         "fastest peer",
         "peer",
@@ -113,6 +114,7 @@ fn table(report: &Report) -> String {
     for Row {
         work,
         seconds,
+        one_thread_seconds,
         peak_bytes,
         peer,
         peer_seconds,
@@ -126,6 +128,7 @@ fn table(report: &Report) -> String {
         table.add_row([
             work.clone(),
             or_empty(seconds.map(time)),
+            or_empty(one_thread_seconds.map(time)),
             or_empty(peak_bytes.map(memory)),
             peer.clone().unwrap_or_default(),
             or_empty(peer_seconds.map(time)),
@@ -137,7 +140,7 @@ fn table(report: &Report) -> String {
             or_empty(target.as_ref().map(|t| if t.met { "met" } else { "NOT MET" }.to_owned())),
         ]);
     }
-    for column in [1, 2, 4, 5, 6, 7, 8] {
+    for column in [1, 2, 3, 5, 6, 7, 8, 9] {
         if let Some(column) = table.column_mut(column) {
             column.set_cell_alignment(CellAlignment::Right);
         }
