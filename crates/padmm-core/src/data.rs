@@ -80,6 +80,7 @@ pub struct Row<'a> {
 }
 
 /// Consecutive encoded records, column by column of storage.
+#[derive(Clone, Copy)]
 pub(crate) struct Columns<'a> {
     /// Rows of [`Dataset::stride`] values.
     pub numeric: &'a [f64],

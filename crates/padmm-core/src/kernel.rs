@@ -23,9 +23,7 @@ pub(crate) fn gradient_block(n_features: usize) -> usize {
 const GRADIENT_BLOCK: usize = 4 * BLOCK;
 
 /// Most records that a loop takes at a time, so that it finds them in the nearest cache when it comes back to them.
-const PART: usize = 64;
-/// Most without hot columns: the memory is idle while a loop computes on a part, and the less there is to compute the more that counts.
-const SHORT_PART: usize = 16;
+const PART: usize = 32;
 /// Bytes of numbers that stay there.
 const PART_BYTES: usize = 1 << 14;
 /// A part's sums in lanes.
@@ -92,9 +90,11 @@ macro_rules! unrolled {
 }
 
 // After the macro, which they use.
+mod ahead;
 mod gram;
 mod models;
 
+use ahead::Ahead;
 pub(crate) use gram::{MANY_NUMBERS, gram};
 pub(crate) use models::{MODELS, by_cell, by_feature, margins_of_models, sum_of_logistic_losses};
 
@@ -123,8 +123,7 @@ impl Shape {
     /// The parts of some records; a multiple of four each but the last.
     #[inline(always)]
     fn parts<'a>(self, columns: Columns<'a>) -> impl Iterator<Item = (Range<usize>, Columns<'a>)> {
-        let most = if self.n_hot == 0 { SHORT_PART } else { PART };
-        let size = (PART_BYTES / (8 * self.stride()) / 4 * 4).clamp(4, most);
+        let size = (PART_BYTES / (8 * self.stride()) / 4 * 4).clamp(4, PART);
         blocks(0..columns.labels.len(), size).map(move |range| {
             let part = Columns {
                 numeric: &columns.numeric[range.start * self.stride()..range.end * self.stride()],
@@ -366,11 +365,11 @@ pub(crate) fn gradient<S: LossShape>(
             const { assert!(GRADIENT_BLOCK / 2 + MOST_CELLS <= GRADIENT_BLOCK && GRADIENT_BLOCK <= FEWEST_RECORDS) }
             let columns = blocks(range, block).map(|block| data.joint_columns(joint, block));
             let shape = Shape { n_hot: joint.n_joint(), ..Shape::of(data) };
-            sum_slopes(loss, shape, columns, weights, sums, scratch);
+            sum_slopes(loss, shape, columns, Ahead::of(data), weights, sums, scratch);
         }
         None => {
             let columns = blocks(range, block).map(|block| data.columns(block));
-            sum_slopes(loss, Shape::of(data), columns, weights, sums, scratch);
+            sum_slopes(loss, Shape::of(data), columns, Ahead::of(data), weights, sums, scratch);
         }
     }
 }
@@ -383,6 +382,7 @@ fn sum_slopes<'a, S: LossShape>(
     loss: &S,
     shape: Shape,
     blocks: impl Iterator<Item = Columns<'a>>,
+    ahead: Ahead,
     (dense, x): (&[f64], &[f64]),
     (dense_sum, sum): (&mut [f64], &mut [f64]),
     scratch: &mut [[f64; 2]],
@@ -395,10 +395,15 @@ fn sum_slopes<'a, S: LossShape>(
             dense_scratch.fill(0.0);
             for (range, part) in shape.parts(columns) {
                 let t = &mut buffer[..range.len()];
+                // The next part, a third of it before each step that takes some time.
+                let third = |k: usize| range.end + k * range.len() / 3..range.end + (k + 1) * range.len() / 3;
+                ahead.ask(shape, &columns, third(0));
                 margins(hot_rows, shape, &part, dense, x, &mut lanes, t);
+                ahead.ask(shape, &columns, third(1));
                 for ((t, &z), &s) in t.iter_mut().zip(part.labels).zip(part.scale) {
                     *t = loss.slope(z, *t) * s;
                 }
+                ahead.ask(shape, &columns, third(2));
                 scatter_numbers(shape, &part, t, &mut dense_scratch);
                 for (r, (&s, hot)) in t.iter().zip(hot_rows.of(&part)).enumerate() {
                     for &j in hot.as_ref() {
