@@ -66,7 +66,7 @@ fn gradients(bench: &Bench<'_>, report: &mut Report) -> anyhow::Result<()> {
 /// Our rounds of one network.
 struct Rounds {
     case: Case,
-    /// Seconds of a round with two threads: the best of several runs, as for the limit.
+    /// Seconds of a round with two threads.
     seconds: f64,
     alone: f64,
     to_limit: f64,
@@ -83,13 +83,13 @@ impl Rounds {
     fn again(&mut self, alone: bool) -> anyhow::Result<()> {
         let rounds = f64::from(self.case.rounds);
         let answer = Case { limit: true, ..self.case.clone() }.in_child()?;
-        let seconds = answer.time("best run")? / rounds;
+        let seconds = answer.time("run")? / rounds;
         self.seconds = self.seconds.min(seconds);
         self.to_limit = self.to_limit.min(answer.to_limit(seconds, 1.0)?);
         self.peak_bytes = answer.peak_bytes;
         if alone {
             let one = Case { threads: 1, ..self.case.clone() }.in_child()?;
-            self.alone = self.alone.min(one.time("best run")? / rounds);
+            self.alone = self.alone.min(one.time("run")? / rounds);
         }
         Ok(())
     }
