@@ -93,9 +93,9 @@ pub fn linear_terms(simulation: &Simulation, releases: &[Vec<Public>]) -> Vec<Ve
     let mut terms = vec![];
     for (k, after) in releases.iter().enumerate() {
         let before = if k == 0 { &zero } else { &releases[k - 1] };
-        let others: Vec<&Public> = neighbours.iter().map(|&j| &before[j]).collect();
+        let others = neighbours.iter().map(|&j| &before[j]);
         let mut linear = vec![];
-        step::primal_linear(&dual, penalty, &before[0], &others, &mut linear);
+        step::primal_linear(&dual, penalty, &before[0], others, &mut linear);
         terms.push(linear);
         neighbours.iter().for_each(|&j| step::dual_edge(&mut dual, penalty, &after[0], &after[j]));
     }

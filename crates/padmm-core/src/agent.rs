@@ -160,6 +160,8 @@ pub struct Agent {
     released: Arc<Public>,
     /// What it said in this turn.
     said: Option<Arc<Public>>,
+    /// What it has heard in this turn; empty between turns.
+    heard: Vec<Arc<Public>>,
     average: Public,
     average_weight: f64,
     phase: Phase,
@@ -242,6 +244,7 @@ impl Agent {
             warm_start: vec![0.0; p],
             released: Arc::new(Public::zeros(p)),
             said: None,
+            heard: vec![],
             average: Public::zeros(p),
             average_weight: 0.0,
             phase: Phase::Speak(Stage::Model, 1),
@@ -389,24 +392,25 @@ impl Agent {
                 return;
             }
             let here = |n: &Neighbour| n.inbox.iter().position(|m| (m.stage, m.turn) == (stage, turn));
-            let mut others = Vec::with_capacity(awaited.len());
             for neighbour in &mut self.neighbours[awaited] {
                 let place = here(neighbour).expect("everybody that is waited for has been heard");
-                others.push(neighbour.inbox.swap_remove(place).vector);
+                self.heard.push(neighbour.inbox.swap_remove(place).vector);
             }
             match stage {
                 Stage::Model => {
-                    self.algorithm.conclude(turn, self.said.as_deref(), &others);
+                    self.algorithm.conclude(turn, self.said.as_deref(), &self.heard);
                     if turn % self.turns_per_round == 0 {
                         self.finish_round(self.round_of(turn));
                     }
                 }
                 Stage::Average => {
                     let weights = self.neighbours.iter().map(|n| n.gossip_weight);
-                    let weighted: Vec<(f64, &Public)> = weights.zip(others.iter().map(|o| &**o)).collect();
+                    let weighted: Vec<(f64, &Public)> =
+                        weights.zip(self.heard.iter().map(|o| &**o)).collect();
                     self.average = step::gossip(&self.average, &weighted);
                 }
             }
+            self.heard.clear();
             match self.following((stage, turn)) {
                 Some((stage, turn)) => self.begin(stage, turn),
                 None => self.phase = Phase::Done,

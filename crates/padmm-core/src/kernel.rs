@@ -95,7 +95,7 @@ mod gram;
 mod models;
 
 use ahead::Ahead;
-pub(crate) use gram::{MANY_NUMBERS, gram};
+pub(crate) use gram::{GramSums, MANY_NUMBERS, gram};
 pub(crate) use models::{MODELS, by_cell, by_feature, margins_of_models, sum_of_logistic_losses};
 
 /// The rows of numbers of a block, padded.
@@ -136,21 +136,20 @@ impl Shape {
     }
 }
 
-/// The leading entries of `x`, with zeros up to the stride.
-fn padded(x: &[f64], data: &Dataset) -> Vec<f64> {
-    let mut dense = x[..data.n_numeric()].to_vec();
-    dense.resize(data.stride(), 0.0);
-    dense
+/// A point as the loops read it: all its entries, and those that belong to numbers padded with zeros up to the stride.
+#[derive(Clone, Copy)]
+pub(crate) struct At<'a> {
+    dense: &'a [f64],
+    x: &'a [f64],
 }
 
-/// `aᵀx` of every record of a part; `dense` is the padded head of `x`.
+/// `aᵀx` of every record of a part.
 #[inline(always)]
 fn margins(
     hot_rows: impl HotRows,
     shape: Shape,
     columns: &Columns<'_>,
-    dense: &[f64],
-    x: &[f64],
+    At { dense, x }: At<'_>,
     lanes: &mut PartLanes,
     out: &mut [f64],
 ) {
@@ -240,6 +239,12 @@ fn scatter_numbers(shape: Shape, columns: &Columns<'_>, v: &[f64], dense: &mut [
     }
 }
 
+/// Makes `sums` so many zeros, in the memory that it has.
+fn zeros<T: Copy + Default>(sums: &mut Vec<T>, n: usize) {
+    sums.clear();
+    sums.resize(n, T::default());
+}
+
 /// The blocks of a range of records, of `size` each.
 #[inline(always)]
 fn blocks(range: Range<usize>, size: usize) -> impl Iterator<Item = Range<usize>> {
@@ -248,13 +253,12 @@ fn blocks(range: Range<usize>, size: usize) -> impl Iterator<Item = Range<usize>
 }
 
 /// Writes `aᵀx` of records `range` into `out`.
-pub(crate) fn margins_into(data: &Dataset, range: Range<usize>, x: &[f64], out: &mut [f64]) {
-    let columns = data.columns(range);
-    let (shape, dense) = (Shape::of(data), padded(x, data));
+pub(crate) fn margins_into(data: &Dataset, range: Range<usize>, at: At<'_>, out: &mut [f64]) {
+    let (columns, shape) = (data.columns(range), Shape::of(data));
     unrolled!(shape.n_hot, hot_rows => {
         let mut lanes = [[0.0; LANES]; PART];
         for (range, part) in shape.parts(columns) {
-            margins(hot_rows, shape, &part, &dense, x, &mut lanes, &mut out[range]);
+            margins(hot_rows, shape, &part, at, &mut lanes, &mut out[range]);
         }
     })
 }
@@ -278,12 +282,12 @@ pub(crate) fn sum_of_losses<S: LossShape>(shape: &S, labels: &[f64], margins: &[
 }
 
 /// `Σ_r ℓ(z_r, a_rᵀx)`.
-pub(crate) fn loss<S: LossShape>(shape: &S, data: &Dataset, range: Range<usize>, x: &[f64]) -> f64 {
+pub(crate) fn loss<S: LossShape>(shape: &S, data: &Dataset, range: Range<usize>, at: At<'_>) -> f64 {
     let mut total = 0.0;
     let mut buffer = [0.0; BLOCK];
     for block in blocks(range, BLOCK) {
         let t = &mut buffer[..block.len()];
-        margins_into(data, block.clone(), x, t);
+        margins_into(data, block.clone(), at, t);
         total += sum_of_losses(shape, &data.labels()[block], t);
     }
     total
@@ -298,11 +302,21 @@ pub(crate) struct Weights {
 }
 
 impl Weights {
-    /// Those of `data` at `x`, in the memory of the last ones.
-    pub(crate) fn set(&mut self, data: &Dataset, x: &[f64]) {
+    /// The head of `x` alone, for loops that take the rest as it is ([`Self::at`]).
+    pub(crate) fn set_head(&mut self, data: &Dataset, x: &[f64]) {
         self.dense.clear();
         self.dense.extend_from_slice(&x[..data.n_numeric()]);
         self.dense.resize(data.stride(), 0.0);
+    }
+
+    /// With the `x` of [`Self::set_head`].
+    pub(crate) fn at<'a>(&'a self, x: &'a [f64]) -> At<'a> {
+        At { dense: &self.dense, x }
+    }
+
+    /// Those of `data` at `x`, in the memory of the last ones.
+    pub(crate) fn set(&mut self, data: &Dataset, x: &[f64]) {
+        self.set_head(data, x);
         self.hot.clear();
         match data.joint() {
             Some(joint) => {
@@ -320,6 +334,7 @@ pub(crate) struct Slopes {
     dense: Vec<f64>,
     hot: Vec<f64>,
     /// Memory for one block's sums.
+    dense_scratch: Vec<f64>,
     scratch: Vec<[f64; 2]>,
 }
 
@@ -348,28 +363,24 @@ pub(crate) fn gradient<S: LossShape>(
     weights: &Weights,
     slopes: &mut Slopes,
 ) {
-    let Slopes { dense, hot, scratch } = slopes;
-    dense.clear();
-    dense.resize(data.stride(), 0.0);
-    hot.clear();
-    hot.resize(weights.hot.len(), 0.0);
+    let Slopes { dense, hot, dense_scratch, scratch } = slopes;
+    zeros(dense, data.stride());
+    zeros(hot, weights.hot.len());
+    dense_scratch.resize(data.stride(), 0.0);
     scratch.resize(weights.hot.len(), [0.0; 2]);
-    let (block, weights, sums) = (
-        gradient_block(data.n_features()),
-        (&weights.dense[..], &weights.hot[..]),
-        (&mut dense[..], &mut hot[..]),
-    );
+    let (block, at) = (gradient_block(data.n_features()), weights.at(&weights.hot));
+    let (sums, scratch) = ((&mut dense[..], &mut hot[..]), (&mut dense_scratch[..], &mut scratch[..]));
     match data.joint() {
         Some(joint) => {
             // A column's sum has up to MOST_CELLS terms more, which adding every other record apart makes up for.
             const { assert!(GRADIENT_BLOCK / 2 + MOST_CELLS <= GRADIENT_BLOCK && GRADIENT_BLOCK <= FEWEST_RECORDS) }
             let columns = blocks(range, block).map(|block| data.joint_columns(joint, block));
             let shape = Shape { n_hot: joint.n_joint(), ..Shape::of(data) };
-            sum_slopes(loss, shape, columns, Ahead::of(data), weights, sums, scratch);
+            sum_slopes(loss, shape, columns, Ahead::of(data), at, sums, scratch);
         }
         None => {
             let columns = blocks(range, block).map(|block| data.columns(block));
-            sum_slopes(loss, Shape::of(data), columns, Ahead::of(data), weights, sums, scratch);
+            sum_slopes(loss, Shape::of(data), columns, Ahead::of(data), at, sums, scratch);
         }
     }
 }
@@ -383,13 +394,12 @@ fn sum_slopes<'a, S: LossShape>(
     shape: Shape,
     blocks: impl Iterator<Item = Columns<'a>>,
     ahead: Ahead,
-    (dense, x): (&[f64], &[f64]),
+    at: At<'_>,
     (dense_sum, sum): (&mut [f64], &mut [f64]),
-    scratch: &mut [[f64; 2]],
+    (dense_scratch, scratch): (&mut [f64], &mut [[f64; 2]]),
 ) {
     unrolled!(shape.n_hot, hot_rows => {
         let (mut buffer, mut lanes) = ([0.0; PART], [[0.0; LANES]; PART]);
-        let mut dense_scratch = vec![0.0; shape.stride()];
         for columns in blocks {
             scratch.fill([0.0; 2]);
             dense_scratch.fill(0.0);
@@ -398,13 +408,13 @@ fn sum_slopes<'a, S: LossShape>(
                 // The next part, a third of it before each step that takes some time.
                 let third = |k: usize| range.end + k * range.len() / 3..range.end + (k + 1) * range.len() / 3;
                 ahead.ask(shape, &columns, third(0));
-                margins(hot_rows, shape, &part, dense, x, &mut lanes, t);
+                margins(hot_rows, shape, &part, at, &mut lanes, t);
                 ahead.ask(shape, &columns, third(1));
                 for ((t, &z), &s) in t.iter_mut().zip(part.labels).zip(part.scale) {
                     *t = loss.slope(z, *t) * s;
                 }
                 ahead.ask(shape, &columns, third(2));
-                scatter_numbers(shape, &part, t, &mut dense_scratch);
+                scatter_numbers(shape, &part, t, dense_scratch);
                 for (r, (&s, hot)) in t.iter().zip(hot_rows.of(&part)).enumerate() {
                     for &j in hot.as_ref() {
                         scratch[j as usize][r & 1] += s;
@@ -412,7 +422,7 @@ fn sum_slopes<'a, S: LossShape>(
                 }
             }
             sum.iter_mut().zip(scratch.iter()).for_each(|(g, [even, odd])| *g += even + odd);
-            dense_sum.iter_mut().zip(&dense_scratch).for_each(|(g, s)| *g += s);
+            dense_sum.iter_mut().zip(dense_scratch.iter()).for_each(|(g, s)| *g += s);
         }
     })
 }
@@ -422,21 +432,22 @@ pub(crate) fn hessian_vector(
     data: &Dataset,
     range: Range<usize>,
     curvatures: &[f64],
-    v: &[f64],
+    v: At<'_>,
+    Slopes { dense: dense_sum, .. }: &mut Slopes,
     out: &mut [f64],
 ) {
-    let (shape, dense) = (Shape::of(data), padded(v, data));
+    let shape = Shape::of(data);
+    zeros(dense_sum, data.stride());
     out.fill(0.0);
     unrolled!(shape.n_hot, hot_rows => {
         let (mut buffer, mut lanes) = ([0.0; PART], [[0.0; LANES]; PART]);
-        let mut dense_sum = vec![0.0; shape.stride()];
         for (range, part) in shape.parts(data.columns(range)) {
             let t = &mut buffer[..range.len()];
-            margins(hot_rows, shape, &part, &dense, v, &mut lanes, t);
+            margins(hot_rows, shape, &part, v, &mut lanes, t);
             for ((t, &d), &s) in t.iter_mut().zip(&curvatures[range]).zip(part.scale) {
                 *t *= d * s;
             }
-            scatter_numbers(shape, &part, t, &mut dense_sum);
+            scatter_numbers(shape, &part, t, dense_sum);
             for (&s, hot) in t.iter().zip(hot_rows.of(&part)) {
                 hot.as_ref().iter().for_each(|&j| out[j as usize] += s);
             }
@@ -450,11 +461,11 @@ pub(crate) fn curvatures<S: LossShape>(
     loss: &S,
     data: &Dataset,
     range: Range<usize>,
-    x: &[f64],
+    at: At<'_>,
     curvatures: &mut [f64],
     diagonal: &mut [f64],
 ) {
-    margins_into(data, range.clone(), x, curvatures);
+    margins_into(data, range.clone(), at, curvatures);
     diagonal.fill(0.0);
     let labels = &data.labels()[range.clone()];
     wide(

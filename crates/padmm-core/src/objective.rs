@@ -6,6 +6,7 @@
 //! linear nor quadratic term. The proximal terms of ADMM are linear and quadratic terms.
 
 use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
 
 use rayon::prelude::*;
 
@@ -33,20 +34,19 @@ impl<'a> Part<'a> {
     pub fn mean(data: &'a Dataset) -> Self {
         Part { data, weight: 1.0 / data.n_records() as f64 }
     }
-}
 
-/// A task: consecutive records of one part.
-#[derive(Clone)]
-struct Task<'a> {
-    part: Part<'a>,
-    /// The part's number.
-    number: usize,
-    range: Range<usize>,
+    /// The tasks that the records are cut into. An even number, so that two threads end together.
+    fn tasks(&self) -> impl Iterator<Item = Range<usize>> + use<> {
+        let n = self.data.n_records();
+        let n_tasks = if n > TASK { n.div_ceil(TASK).next_multiple_of(2).min(MOST_TASKS) } else { 1 };
+        (0..n_tasks).map(move |t| t * n / n_tasks..(t + 1) * n / n_tasks)
+    }
 }
 
 /// The objective of MATH §2 (primal), or of the pooled problem.
 pub struct Objective<'a> {
-    tasks: Vec<Task<'a>>,
+    parts: &'a [Part<'a>],
+    n_tasks: usize,
     loss: Loss,
     penalty: &'a Penalty,
     linear: &'a [f64],
@@ -64,10 +64,30 @@ pub struct ObjectiveBuffers {
     task: Vec<TaskBuffers>,
     /// One for each part.
     weights: Vec<kernel::Weights>,
+    gram: GramPool,
 }
 
+/// Memory for Hessians. Lent rather than given to every task, because it is large: there is as much as tasks run at the same time.
+#[derive(Default)]
+struct GramPool(Mutex<Vec<kernel::GramSums>>);
+
+impl GramPool {
+    fn lend(&self, work: impl FnOnce(&mut kernel::GramSums)) {
+        // What is in it means nothing, so neither does a panic with it in hand.
+        let pool = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let free = pool().pop();
+        let mut sums = free.unwrap_or_default();
+        work(&mut sums);
+        pool().push(sums);
+    }
+}
+
+/// A task, which is consecutive records of one part, and what it computes.
 #[derive(Default)]
 struct TaskBuffers {
+    /// The part's number.
+    part: usize,
+    range: Range<usize>,
     sum: f64,
     gradient: Vec<f64>,
     slopes: kernel::Slopes,
@@ -77,7 +97,7 @@ struct TaskBuffers {
 impl<'a> Objective<'a> {
     /// An objective over `parts`; `linear` is empty or has one entry a feature.
     pub fn new(
-        parts: &[Part<'a>],
+        parts: &'a [Part<'a>],
         loss: Loss,
         penalty: &'a Penalty,
         linear: &'a [f64],
@@ -87,16 +107,9 @@ impl<'a> Objective<'a> {
         let n_features = parts[0].data.n_features();
         assert!(parts.iter().all(|p| p.data.n_features() == n_features), "parts share their columns");
         assert!(linear.is_empty() || linear.len() == n_features, "the linear term has one entry a feature");
-        let mut tasks = vec![];
-        for (number, &part) in parts.iter().enumerate() {
-            let n = part.data.n_records();
-            // An even number, so that two threads end together.
-            let n_tasks = if n > TASK { n.div_ceil(TASK).next_multiple_of(2).min(MOST_TASKS) } else { 1 };
-            let range = |t: usize| t * n / n_tasks..(t + 1) * n / n_tasks;
-            tasks.extend((0..n_tasks).map(|t| Task { part, number, range: range(t) }));
-        }
         Objective {
-            tasks,
+            parts,
+            n_tasks: parts.iter().map(|p| p.tasks().count()).sum(),
             loss,
             penalty,
             linear,
@@ -110,7 +123,7 @@ impl<'a> Objective<'a> {
 
     /// The same objective with another loss, for smoothing the hinge: its certificate holds for any slopes in [0, 1].
     pub(crate) fn with_loss(&self, loss: Loss) -> Objective<'a> {
-        Objective { tasks: self.tasks.clone(), loss, slopes_are_weights: true, ..*self }
+        Objective { loss, slopes_are_weights: true, ..*self }
     }
 
     /// Dimension of `x`.
@@ -130,18 +143,18 @@ impl<'a> Objective<'a> {
 
     /// Records in all parts.
     pub(crate) fn n_records(&self) -> usize {
-        self.tasks.iter().map(|t| t.range.len()).sum()
+        self.parts.iter().map(|p| p.data.n_records()).sum()
     }
 
     /// Stored values of a record, for cost estimates.
     pub(crate) fn values_per_record(&self) -> usize {
-        self.tasks.first().map_or(0, |t| t.part.data.n_numeric() + t.part.data.n_hot())
+        self.parts[0].data.n_numeric() + self.parts[0].data.n_hot()
     }
 
     /// About how many evaluations of the gradient it costs to form and factor a Hessian.
     pub(crate) fn hessian_passes(&self) -> f64 {
         let (p, values) = (self.n_features as f64, self.values_per_record() as f64);
-        let n_numeric = self.tasks.first().map_or(0, |t| t.part.data.n_numeric());
+        let n_numeric = self.parts[0].data.n_numeric();
         // Many numbers are a matrix product, which is that much faster than what it is compared with.
         let products = if n_numeric < kernel::MANY_NUMBERS {
             values / 2.0
@@ -158,7 +171,7 @@ impl<'a> Objective<'a> {
 
     /// A bound on the largest eigenvalue of the smooth part's Hessian; `None` for the hinge.
     pub(crate) fn smoothness(&self) -> Option<f64> {
-        let row = self.tasks.iter().map(|t| t.part.data.norm_bound()).fold(0.0, f64::max);
+        let row = self.parts.iter().map(|p| p.data.norm_bound()).fold(0.0, f64::max);
         let loss = self.loss.curvature_bound()? * row * row * self.total_weight;
         Some(loss + self.quadratic + self.penalty.curvature)
     }
@@ -173,10 +186,10 @@ impl<'a> Objective<'a> {
         let unit = f64::EPSILON / 2.0;
         let block = kernel::gradient_block(self.n_features);
         // A column's cells are added one by one; those of one part are in `b`.
-        let more_cells = self.tasks.last().map_or(0, |t| t.number) * MOST_CELLS;
+        let more_cells = (self.parts.len() - 1) * MOST_CELLS;
         let (within, blocks) = (block.min(self.largest_part), self.largest_part / block);
-        let depth = within + blocks + self.values_per_record() + self.tasks.len() + more_cells + 16;
-        let row = self.tasks.iter().map(|t| t.part.data.norm_bound()).fold(0.0, f64::max);
+        let depth = within + blocks + self.values_per_record() + self.n_tasks + more_cells + 16;
+        let row = self.parts.iter().map(|p| p.data.norm_bound()).fold(0.0, f64::max);
         // The squared loss has no slope bound; its residuals are then bounded by what the margins can be.
         let slope = self.loss.slope_bound().unwrap_or_else(|| 1.0 + row * norm(x));
         let records = depth as f64 * unit * slope * row * self.total_weight;
@@ -190,17 +203,36 @@ impl<'a> Objective<'a> {
             + 8.0 * unit * (norm(self.linear) + (self.quadratic + self.penalty.curvature) * norm(x))
     }
 
-    /// Runs `work` on every task with its own buffers, in parallel if there are several.
-    fn each_task(&self, buffers: &mut ObjectiveBuffers, work: impl Fn(&Task<'_>, &mut TaskBuffers) + Sync) {
-        buffers.task.resize_with(self.tasks.len().max(buffers.task.len()), TaskBuffers::default);
-        let p = self.n_features;
-        for b in buffers.task.iter_mut().take(self.tasks.len()) {
-            b.gradient.resize(p, 0.0);
+    /// Runs `work` on every task with its own buffers, in parallel if there are several. `set` makes what the loops over a part's
+    /// records read in place of `x`.
+    fn each_task(
+        &self,
+        x: &[f64],
+        set: impl Fn(&mut kernel::Weights, &Dataset, &[f64]),
+        ObjectiveBuffers { task, weights, .. }: &mut ObjectiveBuffers,
+        work: impl Fn(&Dataset, &kernel::Weights, &mut TaskBuffers) + Sync,
+    ) {
+        weights.resize_with(self.parts.len().max(weights.len()), kernel::Weights::default);
+        self.parts.iter().zip(&mut *weights).for_each(|(part, weights)| set(weights, part.data, x));
+        task.resize_with(self.n_tasks.max(task.len()), TaskBuffers::default);
+        let ranges = self.parts.iter().enumerate().flat_map(|(k, part)| part.tasks().map(move |r| (k, r)));
+        for ((part, range), b) in ranges.zip(&mut *task) {
+            (b.part, b.range) = (part, range);
+            b.gradient.resize(self.n_features, 0.0);
         }
-        if let [task] = &self.tasks[..] {
-            return work(task, &mut buffers.task[0]);
+        let work = |b: &mut TaskBuffers| work(self.parts[b.part].data, &weights[b.part], b);
+        match &mut task[..self.n_tasks] {
+            [only] => work(only),
+            several => several.par_iter_mut().for_each(work),
         }
-        self.tasks.par_iter().zip(&mut buffers.task).for_each(|(t, b)| work(t, b));
+    }
+
+    /// What the tasks computed, each with the weight of its records.
+    fn weighted<'b>(
+        &self,
+        buffers: &'b ObjectiveBuffers,
+    ) -> impl Iterator<Item = (f64, &'b TaskBuffers)> + use<'a, 'b, '_> {
+        buffers.task[..self.n_tasks].iter().map(|b| (self.parts[b.part].weight, b))
     }
 
     /// The linear term, which is all that differs between the rounds of a run.
@@ -212,13 +244,11 @@ impl<'a> Objective<'a> {
     pub fn gradient(&self, x: &[f64], gradient: &mut [f64], buffers: &mut ObjectiveBuffers) {
         self.loss.with(GradientAt { objective: self, x, buffers });
         gradient.fill(0.0);
-        let mut done = &mut buffers.task[..self.tasks.len()];
-        for tasks in self.tasks.chunk_by(|a, b| a.number == b.number) {
-            let (own, rest) = std::mem::take(&mut done).split_at_mut(tasks.len());
-            let (first, others) = own.split_first_mut().expect("a part has a task");
+        for tasks in buffers.task[..self.n_tasks].chunk_by_mut(|a, b| a.part == b.part) {
+            let (first, others) = tasks.split_first_mut().expect("a part has a task");
             others.iter().for_each(|other| first.slopes.add(&other.slopes));
-            first.slopes.fold(tasks[0].part.data, tasks[0].part.weight, gradient);
-            done = rest;
+            let part = &self.parts[first.part];
+            first.slopes.fold(part.data, part.weight, gradient);
         }
         self.penalty.add_smooth_gradient(x, gradient);
         gradient.iter_mut().zip(x).for_each(|(g, v)| *g += self.quadratic * v);
@@ -228,7 +258,7 @@ impl<'a> Objective<'a> {
     /// `F(x)` — MATH §1 and §2 (primal); see the module for its terms.
     pub fn value(&self, x: &[f64], buffers: &mut ObjectiveBuffers) -> f64 {
         self.loss.with(ValueAt { objective: self, x, buffers });
-        let records: f64 = self.tasks.iter().zip(&buffers.task).map(|(t, b)| t.part.weight * b.sum).sum();
+        let records: f64 = self.weighted(buffers).map(|(weight, b)| weight * b.sum).sum();
         let square: f64 = x.iter().map(|v| v * v).sum();
         let linear: f64 = self.linear.iter().zip(x).map(|(l, v)| l * v).sum();
         let penalty = self.penalty.smooth_value(x) + self.penalty.rough_value(x);
@@ -258,19 +288,20 @@ impl<'a> Objective<'a> {
     ) {
         self.loss.with(CurvaturesAt { objective: self, x, buffers });
         diagonal.iter_mut().enumerate().for_each(|(j, d)| *d = self.diagonal_shift(j));
-        for (task, b) in self.tasks.iter().zip(&buffers.task) {
-            diagonal.iter_mut().zip(&b.gradient).for_each(|(d, s)| *d += task.part.weight * s);
+        for (weight, b) in self.weighted(buffers) {
+            diagonal.iter_mut().zip(&b.gradient).for_each(|(d, s)| *d += weight * s);
         }
     }
 
     /// `∇²F_smooth · v` at the point last prepared.
     pub(crate) fn hessian_vector(&self, v: &[f64], out: &mut [f64], buffers: &mut ObjectiveBuffers) {
-        self.each_task(buffers, |t, b| {
-            kernel::hessian_vector(t.part.data, t.range.clone(), &b.curvatures, v, &mut b.gradient);
+        self.each_task(v, kernel::Weights::set_head, buffers, |data, weights, b| {
+            let TaskBuffers { range, curvatures, slopes, gradient, .. } = b;
+            kernel::hessian_vector(data, range.clone(), curvatures, weights.at(v), slopes, gradient);
         });
         out.iter_mut().zip(v).enumerate().for_each(|(j, (o, v))| *o = self.diagonal_shift(j) * v);
-        for (task, b) in self.tasks.iter().zip(&buffers.task) {
-            out.iter_mut().zip(&b.gradient).for_each(|(o, s)| *o += task.part.weight * s);
+        for (weight, b) in self.weighted(buffers) {
+            out.iter_mut().zip(&b.gradient).for_each(|(o, s)| *o += weight * s);
         }
     }
 
@@ -278,19 +309,18 @@ impl<'a> Objective<'a> {
     /// how far the smoothed slopes are from being subgradients of the hinge, rounded up. A sum of terms that are
     /// not negative.
     pub(crate) fn hinge_excess(&self, x: &[f64], width: f64, buffers: &mut ObjectiveBuffers) -> f64 {
-        self.each_task(buffers, |t, b| {
-            b.curvatures.resize(t.range.len(), 0.0);
-            kernel::margins_into(t.part.data, t.range.clone(), x, &mut b.curvatures);
+        self.each_task(x, kernel::Weights::set_head, buffers, |data, weights, b| {
+            b.curvatures.resize(b.range.len(), 0.0);
+            kernel::margins_into(data, b.range.clone(), weights.at(x), &mut b.curvatures);
             // `Σ|a_j x_j| ≤ S‖x‖` bounds what rounding does to a margin.
-            let slack = (self.values_per_record() + 4) as f64
-                * f64::EPSILON
-                * (1.0 + t.part.data.norm_bound() * norm(x));
-            let labels = &t.part.data.labels()[t.range.clone()];
+            let slack =
+                (self.values_per_record() + 4) as f64 * f64::EPSILON * (1.0 + data.norm_bound() * norm(x));
+            let labels = &data.labels()[b.range.clone()];
             let terms =
                 b.curvatures.iter().zip(labels).map(|(&m, &z)| hinge_excess_of(1.0 - z * m, width, slack));
             b.sum = terms.sum::<f64>() * (1.0 + 1e-9);
         });
-        self.tasks.iter().zip(&buffers.task).map(|(t, b)| t.part.weight * b.sum).sum()
+        self.weighted(buffers).map(|(weight, b)| weight * b.sum).sum()
     }
 }
 
@@ -313,16 +343,9 @@ struct GradientAt<'o, 'a> {
 impl LossVisitor for GradientAt<'_, '_> {
     type Output = ();
     fn visit<S: LossShape>(self, shape: &S) {
-        let mut weights = std::mem::take(&mut self.buffers.weights);
-        let tasks = &self.objective.tasks;
-        weights.resize_with(tasks.last().map_or(0, |t| t.number + 1), kernel::Weights::default);
-        for first in tasks.chunk_by(|a, b| a.number == b.number).map(|tasks| &tasks[0]) {
-            weights[first.number].set(first.part.data, self.x);
-        }
-        self.objective.each_task(self.buffers, |t, b| {
-            kernel::gradient(shape, t.part.data, t.range.clone(), &weights[t.number], &mut b.slopes);
+        self.objective.each_task(self.x, kernel::Weights::set, self.buffers, |data, weights, b| {
+            kernel::gradient(shape, data, b.range.clone(), weights, &mut b.slopes);
         });
-        self.buffers.weights = weights;
     }
 }
 
@@ -335,8 +358,8 @@ struct ValueAt<'o, 'a> {
 impl LossVisitor for ValueAt<'_, '_> {
     type Output = ();
     fn visit<S: LossShape>(self, shape: &S) {
-        self.objective.each_task(self.buffers, |t, b| {
-            b.sum = kernel::loss(shape, t.part.data, t.range.clone(), self.x);
+        self.objective.each_task(self.x, kernel::Weights::set_head, self.buffers, |data, weights, b| {
+            b.sum = kernel::loss(shape, data, b.range.clone(), weights.at(self.x));
         });
     }
 }
@@ -351,20 +374,28 @@ struct HessianAt<'o, 'a> {
 impl LossVisitor for HessianAt<'_, '_> {
     type Output = ();
     fn visit<S: LossShape>(self, shape: &S) {
-        let tasks = &self.objective.tasks;
-        if let [t] = &tasks[..] {
-            kernel::gram(shape, t.part.data, t.range.clone(), self.x, self.out);
-            return self.out.iter_mut().for_each(|o| *o *= t.part.weight);
+        let HessianAt { objective, x, out, buffers } = self;
+        let pool = std::mem::take(&mut buffers.gram);
+        if objective.n_tasks == 1 {
+            // Into its place at once: one matrix more is much where many agents have few records each.
+            let (Part { data, weight }, weights) = (objective.parts[0], &mut buffers.weights);
+            weights.resize_with(weights.len().max(1), kernel::Weights::default);
+            weights[0].set_head(data, x);
+            let all = 0..data.n_records();
+            pool.lend(|sums| kernel::gram(shape, data, all, weights[0].at(x), sums, out));
+            out.iter_mut().for_each(|o| *o *= weight);
+        } else {
+            objective.each_task(x, kernel::Weights::set_head, buffers, |data, weights, b| {
+                let TaskBuffers { range, curvatures, .. } = b;
+                curvatures.resize(out.len(), 0.0);
+                pool.lend(|sums| kernel::gram(shape, data, range.clone(), weights.at(x), sums, curvatures));
+            });
+            out.fill(0.0);
+            for (weight, b) in objective.weighted(buffers) {
+                out.iter_mut().zip(&b.curvatures).for_each(|(o, s)| *o += weight * s);
+            }
         }
-        let size = self.out.len();
-        self.objective.each_task(self.buffers, |t, b| {
-            b.curvatures.resize(size, 0.0);
-            kernel::gram(shape, t.part.data, t.range.clone(), self.x, &mut b.curvatures[..size]);
-        });
-        self.out.fill(0.0);
-        for (t, b) in tasks.iter().zip(&self.buffers.task) {
-            self.out.iter_mut().zip(&b.curvatures).for_each(|(o, s)| *o += t.part.weight * s);
-        }
+        buffers.gram = pool;
     }
 }
 
@@ -377,10 +408,10 @@ struct CurvaturesAt<'o, 'a> {
 impl LossVisitor for CurvaturesAt<'_, '_> {
     type Output = ();
     fn visit<S: LossShape>(self, shape: &S) {
-        self.objective.each_task(self.buffers, |t, b| {
-            b.curvatures.resize(t.range.len(), 0.0);
-            let TaskBuffers { gradient, curvatures, .. } = b;
-            kernel::curvatures(shape, t.part.data, t.range.clone(), self.x, curvatures, gradient);
+        self.objective.each_task(self.x, kernel::Weights::set_head, self.buffers, |data, weights, b| {
+            b.curvatures.resize(b.range.len(), 0.0);
+            let TaskBuffers { range, gradient, curvatures, .. } = b;
+            kernel::curvatures(shape, data, range.clone(), weights.at(self.x), curvatures, gradient);
         });
     }
 }

@@ -11,7 +11,13 @@ use padmm_privacy::Public;
 ///
 /// Departs from the paper: Algorithm 1 read literally uses the agent's own un-noised `x_i^k` here; then the next
 /// release depends on more than what was released, and composition over rounds fails.
-pub fn primal_linear(dual: &Public, penalty: f64, own: &Public, others: &[&Public], out: &mut Vec<f64>) {
+pub fn primal_linear<'a>(
+    dual: &Public,
+    penalty: f64,
+    own: &Public,
+    others: impl Iterator<Item = &'a Public>,
+    out: &mut Vec<f64>,
+) {
     out.clear();
     out.extend_from_slice(dual.as_slice());
     for other in others {

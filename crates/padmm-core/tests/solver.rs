@@ -100,8 +100,8 @@ fn check_certificates(method: Method) {
             continue;
         }
         let data = reference.data(loss, 1);
-        let objective =
-            Objective::new(&[Part::mean(&data)], loss, &penalty, &reference.linear, reference.quadratic);
+        let parts = [Part::mean(&data)];
+        let objective = Objective::new(&parts, loss, &penalty, &reference.linear, reference.quadratic);
         let tolerance = if loss == Loss::Hinge { 1e-3 } else { 1e-9 } * 2.0 / data.n_records() as f64;
         let solution = Solver::with_method(method).solve(&objective, &[0.0; 11], tolerance);
         assert_eq!(
@@ -138,8 +138,8 @@ fn an_unreachable_tolerance_is_a_status() {
         let data = reference.data(loss, 1);
         for regularizer in [Regularizer::None, Regularizer::L1 { strength: 0.02 }] {
             let penalty = Penalty::new(&regularizer, &reference.space(), 1.0);
-            let objective =
-                Objective::new(&[Part::mean(&data)], loss, &penalty, &reference.linear, reference.quadratic);
+            let parts = [Part::mean(&data)];
+            let objective = Objective::new(&parts, loss, &penalty, &reference.linear, reference.quadratic);
             let solution = Solver::new().solve(&objective, &[0.0; 11], 1e-18);
             assert_eq!(solution.status, Status::ToleranceNotReached, "{name} with {regularizer}");
             assert!(solution.residual > 1e-18);

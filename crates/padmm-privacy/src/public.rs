@@ -56,16 +56,32 @@ impl From<&Release<Payload>> for PeerRelease {
 /// ```
 ///
 /// The factors are plain numbers and must be public themselves (step sizes, weights by round): the type cannot see that.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, PartialEq, Serialize)]
 #[serde(transparent)]
 pub struct Public {
     values: Vec<f64>,
+}
+
+impl Clone for Public {
+    fn clone(&self) -> Self {
+        Self { values: self.values.clone() }
+    }
+
+    /// In the memory that is there, which a derived one would not use.
+    fn clone_from(&mut self, source: &Self) {
+        self.values.clone_from(&source.values);
+    }
 }
 
 impl Public {
     /// The zero vector with `n` coordinates.
     pub fn zeros(n: usize) -> Self {
         Self { values: vec![0.0; n] }
+    }
+
+    /// Makes it the zero vector.
+    pub fn clear(&mut self) {
+        self.values.fill(0.0);
     }
 
     /// Adds `factor · (plus − minus)`, the difference first: swapping the two negates the result to the bit, which keeps

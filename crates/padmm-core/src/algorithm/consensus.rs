@@ -28,7 +28,7 @@ pub struct ConsensusAdmm {
     edge_duals: Vec<Public>,
     dual: Public,
     /// Memory for the linear term of a solve; empty between solves.
-    linear: Vec<f64>,
+    pub(super) linear: Vec<f64>,
 }
 
 impl ConsensusAdmm {
@@ -63,22 +63,16 @@ impl ConsensusAdmm {
         self
     }
 
-    /// The neighbours' last releases, with the agent's own in the place of every neighbour that is lost.
-    pub(super) fn planned_others(&self) -> Vec<&Public> {
-        let mut others: Vec<&Public> = self.others.iter().map(|o| &**o).collect();
-        others.resize(self.planned_degree, &self.own);
-        others
-    }
-
     pub(super) fn planned_degree(&self) -> usize {
         self.planned_degree
     }
 
-    /// The linear term of (primal) with `penalty`, into `self.linear`.
+    /// The linear term of (primal) with `penalty`, into `self.linear`, with the agent's own last release in the place of every
+    /// neighbour that is lost.
     pub(super) fn linear_term(&mut self, penalty: f64) -> &mut Vec<f64> {
-        let mut linear = std::mem::take(&mut self.linear);
-        step::primal_linear(&self.dual, penalty, &self.own, &self.planned_others(), &mut linear);
-        self.linear = linear;
+        let lost = std::iter::repeat_n(&self.own, self.planned_degree - self.others.len());
+        let others = self.others.iter().map(|o| &**o).chain(lost);
+        step::primal_linear(&self.dual, penalty, &self.own, others, &mut self.linear);
         &mut self.linear
     }
 
@@ -120,7 +114,7 @@ impl ConsensusAdmm {
     }
 
     fn sum_edge_duals(&mut self) {
-        self.dual = Public::zeros(self.dual.len());
+        self.dual.clear();
         for edge in &self.edge_duals {
             self.dual.add_scaled(1.0, edge);
         }

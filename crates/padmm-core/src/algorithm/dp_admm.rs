@@ -31,6 +31,8 @@ pub struct DpAdmm {
     own: Public,
     dual: Public,
     model: Public,
+    /// Memory for what a step is taken from.
+    center: Public,
     server: Option<Server>,
 }
 
@@ -58,7 +60,8 @@ impl DpAdmm {
             n_agents: start.n_agents,
             own: zero.clone(),
             dual: zero.clone(),
-            model: zero,
+            model: zero.clone(),
+            center: zero,
             server: is_server.then_some(server),
         }
     }
@@ -71,7 +74,7 @@ impl DpAdmm {
     fn gather(&mut self) {
         let server = self.server.as_ref().expect("only the server gathers");
         let mean = 1.0 / self.n_agents as f64;
-        self.model = Public::zeros(self.own.len());
+        self.model.clear();
         let leaves = server.releases.iter().map(|r| &**r).zip(&server.duals);
         for (release, dual) in std::iter::once((&self.own, &self.dual)).chain(leaves) {
             self.model.add_scaled(mean, release);
@@ -107,10 +110,10 @@ impl Algorithm for DpAdmm {
 
     fn compute(&mut self, round: u32, _drawn: &Drawn, local: Local<'_>) -> Result<Certified, AgentError> {
         let inverse_step = self.inverse_steps[round as usize - 1];
-        let mut center = self.dual.clone();
-        center.add_scaled(self.penalty, &self.model);
-        center.add_scaled(inverse_step, &self.own);
-        Ok(gradient_step(center.as_slice(), &self.own, self.weight(round), local))
+        self.center.clone_from(&self.dual);
+        self.center.add_scaled(self.penalty, &self.model);
+        self.center.add_scaled(inverse_step, &self.own);
+        Ok(gradient_step(self.center.as_slice(), &self.own, self.weight(round), local))
     }
 
     fn derive(&mut self, _turn: u32) -> Public {

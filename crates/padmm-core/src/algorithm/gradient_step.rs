@@ -15,10 +15,11 @@ pub(super) fn gradient_step(center: &[f64], at: &Public, weight: f64, local: Loc
     let (problem, at) = (local.problem, at.as_slice());
     let parts = [Part::mean(&problem.data)];
     let objective = Objective::new(&parts, problem.loss, &problem.penalty, &[], 0.0);
-    let mut gradient = vec![0.0; at.len()];
+    let mut gradient = local.solver.spare.zeros(at.len());
     objective.gradient(at, &mut gradient, &mut local.solver.buffers);
     let residual = objective.gradient_rounding(at) + 8.0 * f64::EPSILON * (norm(center) + norm(&gradient));
     let mut point: Vec<f64> = center.iter().zip(&gradient).map(|(c, g)| (c - g) / weight).collect();
     problem.penalty.shrink(1.0 / weight, &mut point);
+    local.solver.spare.take_back([gradient]);
     Certified { point, residual }
 }

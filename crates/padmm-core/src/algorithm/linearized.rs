@@ -43,7 +43,10 @@ impl Algorithm for LinearizedAdmm {
         center.iter_mut().zip(own.as_slice()).for_each(|(c, x)| *c = self.inverse_step * x - *c);
         let weight =
             step::primal_quadratic(self.penalty, self.consensus.planned_degree()) + self.inverse_step;
-        Ok(gradient_step(&center, own, weight, local))
+        let certified = gradient_step(&center, own, weight, local);
+        center.clear();
+        self.consensus.linear = center;
+        Ok(certified)
     }
 
     fn conclude(&mut self, turn: u32, own: Option<&Public>, others: &[Arc<Public>]) {

@@ -77,7 +77,8 @@ impl Algorithm for RecycledAdmm {
     fn conclude(&mut self, turn: u32, own: Option<&Public>, others: &[Arc<Public>]) {
         let own = own.expect("every agent speaks in every round");
         if is_odd(turn) {
-            self.before = (self.consensus.own.clone(), self.consensus.others.clone());
+            self.before.0.clone_from(&self.consensus.own);
+            self.before.1.clone_from(&self.consensus.others);
             self.consensus.keep(own, others);
             self.consensus.ascend(self.penalty_at(turn));
         } else {

@@ -6,7 +6,7 @@ use faer::linalg::matmul::triangular::{BlockStructure, matmul};
 use faer::{Accum, MatMut, MatRef, Par};
 
 use super::{
-    BLOCK, Counted, HotRows, Known, NoHot, PART, Shape, blocks, four_rows, fused, margins, padded, wide,
+    At, BLOCK, Counted, HotRows, Known, NoHot, PART, Shape, blocks, four_rows, fused, margins, wide, zeros,
 };
 use crate::data::{Columns, Dataset, LANES};
 use crate::loss::LossShape;
@@ -18,14 +18,19 @@ pub(crate) const MANY_NUMBERS: usize = 32;
 ///
 /// Hot columns of a record ascend, so every pair lands above the diagonal. What has one hot column at most, the diagonal and the
 /// products with numbers, is summed by cells of the joint columns, where there are any: they are fewer.
-pub(crate) fn gram<S: LossShape>(loss: &S, data: &Dataset, range: Range<usize>, x: &[f64], out: &mut [f64]) {
-    let (shape, dense, p, n_numeric) =
-        (Shape::of(data), padded(x, data), data.n_features(), data.n_numeric());
+pub(crate) fn gram<S: LossShape>(
+    loss: &S,
+    data: &Dataset,
+    range: Range<usize>,
+    at: At<'_>,
+    sums: &mut GramSums,
+    out: &mut [f64],
+) {
+    let (shape, p, n_numeric) = (Shape::of(data), data.n_features(), data.n_numeric());
     out.fill(0.0);
-    let mut among = Among::new(shape, n_numeric);
     let cells = data.joint().map(|joint| data.joint_columns(joint, range.clone()).hot);
     let (n_cells, n_joint) = data.joint().map_or((p, shape.n_hot), |j| (j.n_cells(), j.n_joint()));
-    let mut sums = Cells { diagonal: vec![0.0; n_cells], mixed: vec![[0.0; LANES]; n_cells * shape.chunks] };
+    sums.clear(shape, n_numeric, n_cells);
     unrolled!(shape.n_hot, hot_rows => {
         let (mut buffer, mut lanes) = ([0.0; BLOCK], [[0.0; LANES]; PART]);
         let start = range.start;
@@ -34,12 +39,12 @@ pub(crate) fn gram<S: LossShape>(loss: &S, data: &Dataset, range: Range<usize>, 
             let weights = &mut buffer[..block.len()];
             for (range, part) in shape.parts(data.columns(block.clone())) {
                 let t = &mut weights[range.clone()];
-                margins(hot_rows, shape, &part, &dense, x, &mut lanes, t);
+                margins(hot_rows, shape, &part, at, &mut lanes, t);
                 for ((t, &z), &s) in t.iter_mut().zip(part.labels).zip(part.scale) {
                     *t = loss.curvature(z, *t) * s * s;
                 }
-                if let Among::Few(sums) = &mut among {
-                    add_few(shape, &part, t, sums);
+                if n_numeric < MANY_NUMBERS {
+                    add_few(shape, &part, t, &mut sums.among);
                 }
                 for (&d, hot) in t.iter().zip(hot_rows.of(&part)) {
                     let hot = hot.as_ref();
@@ -49,10 +54,11 @@ pub(crate) fn gram<S: LossShape>(loss: &S, data: &Dataset, range: Range<usize>, 
                     }
                 }
                 let own = (first + range.start) * n_joint..(first + range.end) * n_joint;
-                sums.add(shape, &part, cells.map_or(part.hot, |cells| &cells[own]), n_joint, t);
+                sums.add_cells(shape, &part, cells.map_or(part.hot, |cells| &cells[own]), n_joint, t);
             }
-            if let Among::Many(sums, scratch) = &mut among {
-                add_many(shape, &data.columns(block), weights, sums, scratch);
+            if n_numeric >= MANY_NUMBERS {
+                let GramSums { among, weighted, .. } = &mut *sums;
+                add_many(shape, &data.columns(block), weights, among.as_flattened_mut(), weighted);
             }
         }
     });
@@ -71,18 +77,43 @@ pub(crate) fn gram<S: LossShape>(loss: &S, data: &Dataset, range: Range<usize>, 
         }
         None => (n_numeric..p).for_each(|j| fold(j, j)),
     }
-    among.finish(shape, n_numeric, p, out);
+    let among = sums.among.as_flattened();
+    for i in 0..n_numeric {
+        out[i * p + i..i * p + n_numeric]
+            .copy_from_slice(&among[i * shape.stride() + i..i * shape.stride() + n_numeric]);
+    }
 }
 
-/// What is summed by cells: weights, and weighted numbers.
-struct Cells {
+/// Memory for the sums of a Gram matrix.
+#[derive(Default)]
+pub(crate) struct GramSums {
+    /// By cells: weights, and weighted numbers.
     diagonal: Vec<f64>,
     mixed: Vec<[f64; LANES]>,
+    /// Products of numbers with numbers. Of few: rows of lanes, from the chunk with the diagonal on; of many: a column-major
+    /// lower triangle.
+    among: Vec<[f64; LANES]>,
+    /// Of many numbers, a block's weighted rows.
+    weighted: Vec<f64>,
 }
 
-impl Cells {
+impl GramSums {
+    fn clear(&mut self, shape: Shape, n_numeric: usize, n_cells: usize) {
+        zeros(&mut self.diagonal, n_cells);
+        zeros(&mut self.mixed, n_cells * shape.chunks);
+        zeros(&mut self.among, shape.stride() * shape.chunks);
+        self.weighted.resize(if n_numeric < MANY_NUMBERS { 0 } else { BLOCK * shape.stride() }, 0.0);
+    }
+
     #[inline(always)]
-    fn add(&mut self, shape: Shape, part: &Columns<'_>, cells: &[u32], n_cells: usize, weights: &[f64]) {
+    fn add_cells(
+        &mut self,
+        shape: Shape,
+        part: &Columns<'_>,
+        cells: &[u32],
+        n_cells: usize,
+        weights: &[f64],
+    ) {
         if n_cells == 0 {
             return;
         }
@@ -107,37 +138,6 @@ impl Cells {
                 let mixed = &mut self.mixed[cell as usize * shape.chunks..][..shape.chunks];
                 mixed.iter_mut().zip(row).for_each(|(o, a)| *o = fused(*o, d, a));
             }
-        }
-    }
-}
-
-/// Products of numbers with numbers.
-enum Among {
-    /// Rows of lanes, from the chunk with the diagonal on.
-    Few(Vec<[f64; LANES]>),
-    /// A column-major lower triangle, and a block's weighted rows.
-    Many(Vec<f64>, Vec<f64>),
-}
-
-impl Among {
-    fn new(shape: Shape, n_numeric: usize) -> Self {
-        let stride = shape.stride();
-        if n_numeric < MANY_NUMBERS {
-            Among::Few(vec![[0.0; LANES]; stride * shape.chunks])
-        } else {
-            Among::Many(vec![0.0; stride * stride], vec![0.0; BLOCK * stride])
-        }
-    }
-
-    /// Copies the sums to their place.
-    fn finish(&self, shape: Shape, n_numeric: usize, p: usize, out: &mut [f64]) {
-        let sums = match self {
-            Among::Few(sums) => sums.as_flattened(),
-            Among::Many(sums, _) => sums,
-        };
-        for i in 0..n_numeric {
-            out[i * p + i..i * p + n_numeric]
-                .copy_from_slice(&sums[i * shape.stride() + i..i * shape.stride() + n_numeric]);
         }
     }
 }
@@ -258,10 +258,10 @@ mod tests {
             let x: Vec<f64> = (0..p).map(|j| (j as f64 * 0.7).cos()).collect();
             let range = 13..n - 5;
             let mut found = vec![1.0; p * p];
-            gram(&Bowl, &data, range.clone(), &x, &mut found);
             let (mut weights, mut slopes, mut gradient) =
                 (Weights::default(), Default::default(), vec![0.0; p]);
             weights.set(&data, &x);
+            gram(&Bowl, &data, range.clone(), weights.at(&x), &mut GramSums::default(), &mut found);
             super::super::gradient(&Bowl, &data, range.clone(), &weights, &mut slopes);
             slopes.fold(&data, 1.0, &mut gradient);
             let (mut expected, mut expected_gradient) = (vec![0.0; p * p], vec![0.0; p]);

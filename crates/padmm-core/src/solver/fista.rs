@@ -13,21 +13,20 @@ pub(crate) fn solve(
     start: &[f64],
     tolerance: f64,
 ) -> Solution {
-    let buffers = &mut solver.buffers;
+    let Solver { buffers, spare, .. } = solver;
     let penalty = objective.penalty();
     let p = objective.n_features();
     let mut progress = Progress::new();
     let limit = objective.smoothness().expect("the hinge is smoothed before it comes here");
     // The bound is the worst case over all data; start well below it and let the model test raise it.
     let mut lipschitz = limit / 64.0;
-    let mut x = start.to_vec();
-    let (mut y, mut gradient) = (x.clone(), vec![0.0; p]);
-    let (mut next, mut next_gradient) = (vec![0.0; p], vec![0.0; p]);
+    let [mut x, mut y, mut best] = std::array::from_fn(|_| spare.copy(start));
+    let [mut gradient, mut next, mut next_gradient] = std::array::from_fn(|_| spare.zeros(p));
     let mut momentum: f64 = 1.0;
     objective.gradient(&y, &mut gradient, buffers);
     progress.n_evaluations += 1;
     let mut residual = penalty.smallest_subgradient(&y, &gradient) + objective.gradient_rounding(&y);
-    let (mut best, mut best_residual) = (x.clone(), residual);
+    let mut best_residual = residual;
     for _ in 0..MAX_STEPS {
         if residual <= tolerance || !residual.is_finite() {
             break;
@@ -74,5 +73,6 @@ pub(crate) fn solve(
             progress.n_evaluations += 1;
         }
     }
+    spare.take_back([x, y, gradient, next, next_gradient]);
     progress.finish(best, best_residual, tolerance)
 }

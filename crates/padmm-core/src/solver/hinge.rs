@@ -29,23 +29,25 @@ pub(crate) fn solve(
 ) -> Solution {
     let modulus = objective.modulus();
     let mut progress = Progress::new();
-    let mut best: Option<(Vec<f64>, f64)> = None;
-    let mut x = start.to_vec();
+    let (mut best, mut best_residual) = (solver.spare.copy(start), f64::INFINITY);
+    let mut x = solver.spare.copy(start);
     let mut width = FIRST_WIDTH;
     while width >= LAST_WIDTH {
         let smooth = objective.with_loss(Loss::HuberizedHinge { width });
         // Another width is another problem.
         solver.curvature.clear();
-        solver.last = None;
+        solver.forget_gradient();
         let solution = solver.solve_smooth_loss(&smooth, &x, 0.3 * tolerance);
         progress.n_evaluations += solution.n_evaluations;
         progress.n_factorizations += solution.n_factorizations;
         let excess = objective.hinge_excess(&solution.point, width, &mut solver.buffers);
         let r = solution.residual;
         let residual = 0.5 * (r + (r * r + 4.0 * modulus * excess).sqrt());
-        x = solution.point;
-        if best.as_ref().is_none_or(|b| residual < b.1) {
-            best = Some((x.clone(), residual));
+        let before = std::mem::replace(&mut x, solution.point);
+        solver.spare.take_back([before]);
+        if residual < best_residual {
+            best.copy_from_slice(&x);
+            best_residual = residual;
         } else if width < 1e-6 {
             // Sharper no longer helps: the smoothed problem is at the limit of floating point.
             break;
@@ -55,6 +57,6 @@ pub(crate) fn solve(
         }
         width *= SHARPEN;
     }
-    let (point, residual) = best.expect("at least one width was tried");
-    progress.finish(point, residual, tolerance)
+    solver.spare.take_back([x]);
+    progress.finish(best, best_residual, tolerance)
 }

@@ -1,6 +1,6 @@
 //! How far to go along a direction, for smooth objectives.
 
-use super::{Progress, along, dot};
+use super::{Progress, Spare, along, dot};
 use crate::objective::{Objective, ObjectiveBuffers};
 use crate::regularizer::norm;
 
@@ -21,8 +21,8 @@ pub(crate) struct Point {
 }
 
 impl Point {
-    pub fn new(x: &[f64]) -> Self {
-        Point { x: x.to_vec(), gradient: vec![0.0; x.len()] }
+    pub fn new(x: &[f64], spare: &mut Spare) -> Self {
+        Point { x: spare.copy(x), gradient: spare.zeros(x.len()) }
     }
 }
 

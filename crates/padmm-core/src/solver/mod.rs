@@ -59,8 +59,38 @@ pub struct Solver {
     method: Method,
     pub(crate) buffers: ObjectiveBuffers,
     pub(crate) curvature: Curvature,
-    /// Where the last dense smooth solve ended, with the gradient there less the linear term.
-    pub(crate) last: Option<line_search::Point>,
+    /// Where the last dense smooth solve ended, with the gradient there less the linear term; empty if that is not known.
+    pub(crate) last: line_search::Point,
+    pub(crate) spare: Spare,
+    /// The quadratic model of proximal Newton.
+    pub(crate) model: Vec<f64>,
+}
+
+/// Vectors of one length that solves use in turn, so that only the first ones allocate.
+#[derive(Default)]
+pub(crate) struct Spare(Vec<Vec<f64>>);
+
+impl Spare {
+    /// So many zeros.
+    pub fn zeros(&mut self, n: usize) -> Vec<f64> {
+        let mut vector = self.0.pop().unwrap_or_default();
+        vector.clear();
+        vector.resize(n, 0.0);
+        vector
+    }
+
+    /// A copy.
+    pub fn copy(&mut self, of: &[f64]) -> Vec<f64> {
+        let mut vector = self.0.pop().unwrap_or_default();
+        vector.clear();
+        vector.extend_from_slice(of);
+        vector
+    }
+
+    /// Takes back what is no longer needed.
+    pub fn take_back<const N: usize>(&mut self, vectors: [Vec<f64>; N]) {
+        self.0.extend(vectors);
+    }
 }
 
 /// Which family of methods a solver uses.
@@ -89,7 +119,7 @@ impl Solver {
     /// The next objective differs in its quadratic term too: the kept gradient is worth nothing, while the factorisation
     /// still serves as a guess.
     pub(crate) fn forget_gradient(&mut self) {
-        self.last = None;
+        self.last.x.clear();
     }
 
     /// Minimises `objective` from `start` until the certificate is at most `tolerance`.
@@ -120,6 +150,7 @@ impl Solver {
                     return free;
                 }
                 let dense = newton::solve(self, objective, &free.point, tolerance);
+                self.spare.take_back([free.point]);
                 Solution { n_evaluations: free.n_evaluations + dense.n_evaluations, ..dense }
             }
             (false, false) => newton::solve(self, objective, start, tolerance),

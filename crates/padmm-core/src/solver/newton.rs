@@ -18,19 +18,18 @@ pub(crate) fn solve(
     start: &[f64],
     tolerance: f64,
 ) -> Solution {
-    let Solver { buffers, curvature, last, .. } = solver;
+    let Solver { buffers, curvature, last, spare, .. } = solver;
     let p = objective.n_features();
     let mut progress = Progress::new();
-    let (mut here, mut trial) = (Point::new(start), Point::new(start));
-    let mut direction = vec![0.0; p];
-    match last.as_ref().filter(|last| last.x == here.x) {
+    let (mut here, mut trial) = (Point::new(start, spare), Point::new(start, spare));
+    let mut direction = spare.zeros(p);
+    if last.x == here.x {
         // Where the last solve ended: the gradient is known but for the linear term.
-        Some(last) => here.gradient.clone_from(&last.gradient),
-        None => {
-            objective.gradient(&here.x, &mut here.gradient, buffers);
-            subtract(&mut here.gradient, objective.linear());
-            progress.n_evaluations += 1;
-        }
+        here.gradient.clone_from(&last.gradient);
+    } else {
+        objective.gradient(&here.x, &mut here.gradient, buffers);
+        subtract(&mut here.gradient, objective.linear());
+        progress.n_evaluations += 1;
     }
     here.gradient.iter_mut().zip(objective.linear()).for_each(|(g, l)| *g += l);
     let first_size = norm(&here.gradient);
@@ -76,9 +75,10 @@ pub(crate) fn solve(
         curvature.charge(f64::from(n_steps) - fewer);
     }
     let residual = size + objective.gradient_rounding(&here.x);
-    let mut known = Point { x: here.x.clone(), gradient: here.gradient };
-    subtract(&mut known.gradient, objective.linear());
-    *last = Some(known);
+    last.x.clone_from(&here.x);
+    last.gradient.clone_from(&here.gradient);
+    subtract(&mut last.gradient, objective.linear());
+    spare.take_back([here.gradient, trial.x, trial.gradient, direction]);
     progress.finish(here.x, residual, tolerance)
 }
 

@@ -18,12 +18,11 @@ pub(crate) fn solve(
     tolerance: f64,
     may_go_on: impl Fn(&Curvature) -> bool,
 ) -> Solution {
-    let Solver { buffers, curvature, .. } = solver;
+    let Solver { buffers, curvature, spare, .. } = solver;
     let p = objective.n_features();
     let mut progress = Progress::new();
-    let (mut here, mut trial) = (Point::new(start), Point::new(start));
-    let (mut diagonal, mut d, mut r) = (vec![0.0; p], vec![0.0; p], vec![0.0; p]);
-    let (mut z, mut q, mut hq) = (vec![0.0; p], vec![0.0; p], vec![0.0; p]);
+    let (mut here, mut trial) = (Point::new(start, spare), Point::new(start, spare));
+    let [mut diagonal, mut d, mut r, mut z, mut q, mut hq] = std::array::from_fn(|_| spare.zeros(p));
     objective.gradient(&here.x, &mut here.gradient, buffers);
     progress.n_evaluations += 1;
     for _ in 0..MAX_STEPS {
@@ -67,5 +66,6 @@ pub(crate) fn solve(
         std::mem::swap(&mut here, &mut trial);
     }
     let residual = norm(&here.gradient) + objective.gradient_rounding(&here.x);
+    spare.take_back([diagonal, d, r, z, q, hq, here.gradient, trial.x, trial.gradient]);
     progress.finish(here.x, residual, tolerance)
 }

@@ -17,14 +17,15 @@ pub(crate) fn solve(
     start: &[f64],
     tolerance: f64,
 ) -> Solution {
-    let buffers = &mut solver.buffers;
+    let Solver { buffers, spare, model: hessian, .. } = solver;
     let penalty = objective.penalty();
     let p = objective.n_features();
     let mut progress = Progress::new();
-    let (mut x, mut gradient) = (start.to_vec(), vec![0.0; p]);
-    let (mut trial, mut trial_gradient) = (vec![0.0; p], vec![0.0; p]);
-    let (mut target, mut direction) = (vec![0.0; p], vec![0.0; p]);
-    let mut model = Model { hessian: vec![0.0; p * p], product: vec![0.0; p], p };
+    let mut x = spare.copy(start);
+    let [mut gradient, mut trial, mut trial_gradient, mut target, mut direction, product, sum, block, steps] =
+        std::array::from_fn(|_| spare.zeros(p));
+    hessian.resize(p * p, 0.0);
+    let mut model = Model { hessian, product, sum, block, steps, p };
     objective.gradient(&x, &mut gradient, buffers);
     let mut value = objective.value(&x, buffers);
     progress.n_evaluations += 1;
@@ -73,18 +74,24 @@ pub(crate) fn solve(
         }
     }
     let residual = penalty.smallest_subgradient(&x, &gradient) + objective.gradient_rounding(&x);
+    let Model { product, sum, block, steps, .. } = model;
+    spare.take_back([gradient, trial, trial_gradient, target, direction, product, sum, block, steps]);
     progress.finish(x, residual, tolerance)
 }
 
 /// `⟨g, u − x⟩ + ½(u − x)ᵀH(u − x) + rough(u)`
-struct Model {
-    hessian: Vec<f64>,
+struct Model<'a> {
+    hessian: &'a mut [f64],
     /// `H(u − x)`, kept up to date.
     product: Vec<f64>,
+    /// Memory for `g + H(u − x)`, for a group's entries and for the groups' steps.
+    sum: Vec<f64>,
+    block: Vec<f64>,
+    steps: Vec<f64>,
     p: usize,
 }
 
-impl Model {
+impl Model<'_> {
     fn form(
         &mut self,
         objective: &Objective<'_>,
@@ -92,7 +99,7 @@ impl Model {
         buffers: &mut crate::objective::ObjectiveBuffers,
     ) {
         let p = self.p;
-        objective.hessian(x, &mut self.hessian, buffers);
+        objective.hessian(x, self.hessian, buffers);
         for i in 0..p {
             for j in 0..i {
                 self.hessian[i * p + j] = self.hessian[j * p + i];
@@ -104,9 +111,9 @@ impl Model {
     fn minimize(&mut self, penalty: &Penalty, gradient: &[f64], u: &mut [f64], accuracy: f64) {
         let p = self.p;
         self.product.fill(0.0);
-        let mut model_gradient = vec![0.0; p];
-        let steps: Vec<f64> = penalty.groups.iter().map(|(g, _)| 1.0 / self.block_bound(g.clone())).collect();
-        let mut block = vec![0.0; p];
+        for (k, (group, _)) in penalty.groups.iter().enumerate() {
+            self.steps[k] = 1.0 / self.block_bound(group.clone());
+        }
         for sweep in 0..MAX_SWEEPS {
             if penalty.groups.is_empty() {
                 for j in 0..p {
@@ -115,14 +122,14 @@ impl Model {
                     self.shift(j, u, soft_threshold(u[j] - g / h, weight / h));
                 }
             } else {
-                for ((range, weight), step) in penalty.groups.iter().zip(&steps) {
-                    let v = &mut block[..range.len()];
+                for (k, (range, weight)) in penalty.groups.iter().enumerate() {
+                    let (step, v) = (self.steps[k], &mut self.block[..range.len()]);
                     for (v, j) in v.iter_mut().zip(range.clone()) {
                         *v = u[j] - step * (gradient[j] + self.product[j]);
                     }
                     shrink_group(v, step * weight);
                     for (k, j) in range.clone().enumerate() {
-                        self.shift(j, u, block[k]);
+                        self.shift(j, u, self.block[k]);
                     }
                 }
                 if let Some(j) = (0..p).find(|&j| penalty.is_free(j)) {
@@ -131,10 +138,10 @@ impl Model {
                 }
             }
             if sweep % 4 == 3 {
-                for (m, (g, q)) in model_gradient.iter_mut().zip(gradient.iter().zip(&self.product)) {
+                for (m, (g, q)) in self.sum.iter_mut().zip(gradient.iter().zip(&self.product)) {
                     *m = g + q;
                 }
-                if penalty.smallest_subgradient(u, &model_gradient) <= accuracy {
+                if penalty.smallest_subgradient(u, &self.sum) <= accuracy {
                     break;
                 }
             }
