@@ -3,8 +3,8 @@
 `padmm bench` starts this program once for each peer, with the folder that holds the problem and one request (JSON), and reads one
 answer (JSON). Only the work is timed, neither the start of Python nor the reading of data; the peak of memory is the whole process's.
 
-A run is P-ADMM in the form of MATH section 2, with the noise of every release given, so that both programs solve the same
-problems and must end with the same models:
+A run is one of the algorithms of MATH section 2 and BASELINES, with the noise of every round given, so that both programs solve the
+same problems and must end with the same models. P-ADMM is
 
     x_i <- argmin (1/n_i) sum ln(1 + exp(-z a'x)) + (curvature_i/2) |x|^2 + <linear, x>,  until the gradient's norm is at most tolerance_i
     linear = dual_i - penalty * sum_j (release_i + release_j),    curvature_i = 2 * penalty * degree_i + 2 * Lambda / N
@@ -48,9 +48,12 @@ class Shard:
         error = expit(-self.labels * margins)
         return error * self.labels * (-1.0 / self.n), error
 
-    def gradient_norm(self, x, curvature, linear=0.0):
+    def gradient(self, x, curvature):
         slopes, _ = self.slopes(self.a @ x)
-        return norm(self.transposed @ slopes + curvature * x + linear)
+        return self.transposed @ slopes + curvature * x
+
+    def gradient_norm(self, x, curvature, linear=0.0):
+        return norm(self.gradient(x, curvature) + linear)
 
     def hessian(self, weights):
         if self.sparse:
@@ -184,30 +187,116 @@ def metrics(everything, shards, optimum, releases):
     }
 
 
+class Network:
+    """All agents' vectors, one row each, and what the algorithms share."""
+
+    def __init__(self, problem, solver):
+        self.meta, self.shards, self.solver = problem.meta, problem.shards, SOLVERS[solver]
+        self.n, self.p, self.penalty = len(self.shards), problem.p, self.meta["penalty"]
+        self.noise, self.objective_noise = problem.by_round("noise"), problem.by_round("objective_noise")
+        edges = tuple(zip(*self.meta["edges"]))
+        neighbours = sp.csr_array(([1.0] * len(self.meta["edges"]), edges), shape=(self.n, self.n))
+        self.neighbours = neighbours + neighbours.T
+        self.degree = self.neighbours.sum(1)[:, None]
+        self.ridge = self.meta["regularizer_curvature"]
+        self.releases, self.duals, self.minimizers, self.models = (np.zeros((self.n, self.p)) for _ in range(4))
+        self.stalled = 0
+
+    def solve(self, i, linear, curvature):
+        self.minimizers[i], late = self.solver(
+            self.shards[i], linear, curvature, self.minimizers[i], self.meta["tolerances"][i]
+        )
+        self.stalled += late
+
+    def solve_all(self, k, penalty):
+        pull = self.degree * self.releases + self.neighbours @ self.releases
+        linear = self.duals - penalty * pull + self.objective_noise[k]
+        curvature = 2.0 * penalty * self.degree[:, 0] + self.ridge + np.array(self.meta["ridges"])
+        for i in range(self.n):
+            self.solve(i, linear[i], curvature[i])
+
+    def gradients(self, at):
+        return np.stack([shard.gradient(x, self.ridge) for shard, x in zip(self.shards, at)])
+
+    def ascend(self, penalty):
+        self.duals = self.duals + penalty * (self.degree * self.releases - self.neighbours @ self.releases)
+
+
+def consensus(net, k):
+    """P-ADMM, ADMM, PVP (noise on the output or none), DVP, M-ADMM, Gaussian objective perturbation (noise on the objective)."""
+    net.solve_all(k, net.penalty * net.meta["growth"] ** k)
+    net.releases = net.models = net.minimizers + net.noise[k]
+    net.ascend(net.penalty)
+
+
+def recycled(net, k):
+    """R-ADMM and MR-ADMM: every second round uses no records."""
+    penalty = net.penalty * net.meta["growth"] ** (k // 2)
+    if k % 2 == 0:
+        net.before = net.releases
+        net.solve_all(k, penalty)
+        net.releases = net.minimizers.copy()
+        net.ascend(penalty)
+    else:
+        factor = penalty / (2.0 * penalty * net.degree + net.meta["even_damping"] * net.penalty)
+        pull = net.degree * net.before + net.neighbours @ (net.before - 2.0 * net.releases)
+        net.releases = net.releases - factor * pull
+    net.models = net.releases
+
+
+def linearized(net, k):
+    """One gradient in place of a solve."""
+    inverse_step = np.array(net.meta["inverse_steps"])
+    pull = net.penalty * (net.degree * net.releases + net.neighbours @ net.releases)
+    center = pull + inverse_step * net.releases - net.duals - net.gradients(net.releases)
+    net.releases = net.models = center / (2.0 * net.penalty * net.degree + inverse_step) + net.noise[k]
+    net.ascend(net.penalty)
+
+
+def star(net, k):
+    """DP-ADMM: the same with a server; `duals` are the y_i and every model is the server's."""
+    inverse_step = np.array(net.meta["inverse_steps"])[:, k : k + 1]
+    center = net.penalty * net.models + net.duals + inverse_step * net.releases - net.gradients(net.releases)
+    net.releases = center / (net.penalty + inverse_step) + net.noise[k]
+    net.models = np.tile((net.releases - net.duals / net.penalty).mean(0), (net.n, 1))
+    net.duals = net.duals - net.penalty * (net.releases - net.models)
+
+
+def token(net, k):
+    """A token that walks; `duals` are the u_i, `releases` holds its own value, and models are what the visited last saw."""
+    weight, factor = 2.0 * net.penalty * (net.n - 1), 2.0 * net.meta["relaxation"]
+    shrink = 1.0 / (1.0 + net.ridge / weight)
+    walk = net.meta["walk"]
+    carried = net.releases[0]
+    for step in range(k * net.n, (k + 1) * net.n):
+        i, z = walk[step], shrink * carried
+        net.solve(i, -weight * (2.0 * z - net.duals[i]), weight)
+        change = factor * (net.minimizers[i] + net.noise[k, i] - z)
+        net.duals[i] += change
+        carried = carried + change / net.n
+        seen = [i, walk[step + 1]] if step + 1 < len(walk) else range(net.n)
+        net.models[seen] = shrink * carried
+    net.releases[0] = carried
+
+
+ROUNDS = {
+    "r-admm": recycled,
+    "mr-admm": recycled,
+    "linearized": linearized,
+    "dp-admm": star,
+    "token": token,
+}
+
+
 def run(problem, solver, rounds, with_metrics):
     """The first `rounds` rounds, plainly."""
-    meta, shards, noise = problem.meta, problem.shards, problem.by_round("noise")
-    agents, p, penalty = len(shards), problem.p, meta["penalty"]
-    neighbours = sp.csr_array(
-        ([1.0] * len(meta["edges"]), tuple(zip(*meta["edges"]))), shape=(agents, agents)
-    )
-    neighbours = neighbours + neighbours.T
-    degree = neighbours.sum(1)[:, None]
-    curvature = 2.0 * penalty * degree[:, 0] + meta["regularizer_curvature"]
-    releases, duals, minimizers = np.zeros((agents, p)), np.zeros((agents, p)), np.zeros((agents, p))
-    stalled = 0
+    net = Network(problem, solver)
+    one_round = ROUNDS.get(problem.meta["algorithm"], consensus)
     for k in range(rounds):
-        linear = duals - penalty * (degree * releases + neighbours @ releases)
-        for i, shard in enumerate(shards):
-            minimizers[i], late = SOLVERS[solver](
-                shard, linear[i], curvature[i], minimizers[i], meta["tolerances"][i]
-            )
-            stalled += late
-        releases = minimizers + noise[k]
-        duals = duals + penalty * (degree * releases - neighbours @ releases)
+        one_round(net, k)
         if with_metrics:
-            metrics(problem.everything, shards, problem.optimum, releases)
-    return stalled, releases
+            metrics(problem.everything, problem.shards, problem.optimum, net.models)
+    return net.stalled, net.models
 
 
 def repeated_run(problem, request):
@@ -218,14 +307,14 @@ def repeated_run(problem, request):
             stack([s.a for s in problem.shards]), np.concatenate([s.labels for s in problem.shards])
         )
         problem.optimum = problem.read("optimum")
-    seconds, (stalled, releases) = timed(
+    seconds, (stalled, models) = timed(
         lambda: run(problem, request["solver"], rounds, request["metrics"]), request["repeat"]
     )
     expected = problem.by_round("releases")[rounds - 1]
     return {
         "seconds": seconds,
         "stalled": stalled,
-        "difference": norm(releases - expected) / norm(expected),
+        "difference": norm(models - expected) / norm(expected),
     }
 
 

@@ -1,7 +1,7 @@
 //! One piece of our own work, measured in a process of its own.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
@@ -84,11 +84,6 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// How many times the least time for reading the records once a piece takes that reads them at least `passes` times.
-    pub fn to_limit(&self, seconds: f64, passes: f64) -> anyhow::Result<f64> {
-        Ok(seconds / (passes * self.time("limit")?))
-    }
-
     /// Seconds of a piece.
     pub fn time(&self, what: &str) -> anyhow::Result<f64> {
         self.seconds.get(what).copied().with_context(|| format!("the case did not time '{what}'"))
@@ -128,6 +123,13 @@ impl Case {
             bail!("{case}: {}", String::from_utf8_lossy(&output.stderr).trim());
         }
         serde_json::from_slice(&output.stdout).with_context(|| format!("{case} gave no answer"))
+    }
+
+    /// Runs it once in a new process and writes the problem for the peers.
+    pub fn export_to(&self, folder: &Path) -> anyhow::Result<()> {
+        Case { export: Some(std::path::absolute(folder)?), repeat: 1, limit: false, ..self.clone() }
+            .in_child()?;
+        Ok(())
     }
 
     /// Measures it here.

@@ -4,12 +4,16 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
+use padmm_core::algorithm::token_walk;
 use padmm_core::data::Dataset;
+use padmm_core::regularizer::Penalty;
 use padmm_core::step;
-use padmm_privacy::{NoiseSchedule, NoiseSource, Public};
+use padmm_privacy::{Certified, Public, RequiredCertificate};
 use padmm_sim::{InsecureSeededNoise, Simulation};
 use serde_json::json;
+
+use crate::shape::SEED;
 
 fn write(folder: &Path, name: &str, mut values: impl Iterator<Item = f64>) -> anyhow::Result<()> {
     let mut file = BufWriter::new(File::create(folder.join(name).with_extension("f64"))?);
@@ -42,46 +46,81 @@ pub fn records<'a>(
     Ok(std::fs::write(folder.join("meta.json"), meta.to_string())?)
 }
 
-/// Writes a network's problem, the noise of its first run and that run's releases, and the linear terms of the first agent.
-pub fn network(simulation: &Simulation, releases: &[Vec<Public>], folder: &Path) -> anyhow::Result<()> {
+/// Writes a network's problem, what its algorithm needs beside it, the noise of its first run and that run's models.
+pub fn network(simulation: &Simulation, models: &[Vec<Public>], folder: &Path) -> anyhow::Result<()> {
     let (terms, n) = (simulation.terms(), simulation.shards().len());
-    let first = &terms.agents[0];
+    let (settings, agents) = (simulation.plan().settings(), &terms.agents);
     let edges: Vec<[usize; 2]> = (0..n)
         .flat_map(|i| simulation.graph().neighbours(i).iter().map(move |&j| [i, j]))
         .filter(|[i, j]| i < j)
         .collect();
+    let regularizer = Penalty::new(&settings.regularizer, simulation.space(), 1.0 / n as f64);
+    ensure!(!regularizer.is_rough() && regularizer.strong_convexity() > 0.0, "the peers know L2 alone");
     let meta = json!({
+        "algorithm": settings.algorithm.name(),
         "penalty": terms.penalty,
+        "growth": settings.growth(),
+        "even_damping": settings.even_damping(),
+        "relaxation": settings.relaxation(),
+        "walk": token_walk(n, settings.rounds),
         "edges": edges,
-        "degrees": terms.agents.iter().map(|a| a.degree).collect::<Vec<_>>(),
-        // With L2 alone, all of the modulus beyond the proximal term is the regulariser's.
-        "regularizer_curvature": first.modulus - 2.0 * terms.penalty * first.degree as f64,
-        "tolerances": terms.agents.iter().map(|a| a.tolerance).collect::<Vec<_>>(),
+        "degrees": agents.iter().map(|a| a.degree).collect::<Vec<_>>(),
+        "regularizer_curvature": regularizer.strong_convexity(),
+        "tolerances": agents.iter().map(|a| a.tolerance).collect::<Vec<_>>(),
+        "ridges": agents.iter().map(|a| a.ridge).collect::<Vec<_>>(),
+        "inverse_steps": agents.iter().map(|a| a.inverse_steps.as_slice()).collect::<Vec<_>>(),
     });
     records(folder, simulation.shards().iter().map(|s| &**s), meta)?;
     write(folder, "optimum", simulation.optimum().iter().copied())?;
-    write(folder, "releases", releases.iter().flatten().flat_map(|x| x.as_slice()).copied())?;
-    let mut noise = vec![];
-    for (i, agent) in terms.agents.iter().enumerate() {
-        let schedule = agent.noise.as_ref().and_then(|s| s.as_gaussian()).context("the run has noise")?;
-        noise.push(noise_of(schedule, i)?);
-    }
-    let by_round =
-        (0..releases.len()).flat_map(|k| noise.iter().flat_map(move |agent| agent[k].iter().copied()));
-    write(folder, "noise", by_round)
+    write(folder, "releases", models.iter().flatten().flat_map(|x| x.as_slice()).copied())?;
+    let rounds = models.len();
+    let noise: Vec<Noise> =
+        (0..n).map(|i| Noise::of(simulation, i, rounds)).collect::<anyhow::Result<_>>()?;
+    let by_round = |of: fn(&Noise) -> &Vec<Vec<f64>>| {
+        let noise = &noise;
+        (0..rounds).flat_map(move |k| noise.iter().flat_map(move |agent| of(agent)[k].iter().copied()))
+    };
+    write(folder, "noise", by_round(|noise| &noise.on_output))?;
+    write(folder, "objective_noise", by_round(|noise| &noise.on_objective))
 }
 
-/// The noise that agent `i` of run 0 draws, round by round: the same stream, read again.
-fn noise_of(schedule: &NoiseSchedule, i: usize) -> anyhow::Result<Vec<Vec<f64>>> {
-    let mut source = InsecureSeededNoise::new(1, 0, i);
-    let mut integers = vec![0; schedule.n_features()];
-    (1..=schedule.rounds())
-        .map(|round| {
-            let grid = 2f64.powi(schedule.grid_exponent(round));
-            source.fill(schedule.noise_std(round) / grid, &mut integers)?;
-            Ok(integers.iter().map(|&n| n as f64 * grid).collect())
-        })
-        .collect()
+/// What an agent of run 0 draws, round by round: the same stream, read again.
+#[derive(Default)]
+struct Noise {
+    on_output: Vec<Vec<f64>>,
+    on_objective: Vec<Vec<f64>>,
+}
+
+impl Noise {
+    fn of(simulation: &Simulation, i: usize, rounds: usize) -> anyhow::Result<Self> {
+        let (terms, p) = (&simulation.terms().agents[i], simulation.space().n_features());
+        let zero = || vec![0.0; p];
+        let mut noise = Noise::default();
+        let Some(schedule) = &terms.noise else {
+            return Ok(Noise { on_output: vec![zero(); rounds], on_objective: vec![zero(); rounds] });
+        };
+        let required = RequiredCertificate { modulus: terms.modulus, tolerance: terms.tolerance };
+        let mechanism = schedule.mechanism(required)?;
+        let mut source = InsecureSeededNoise::new(SEED, 0, i);
+        for round in 1..=rounds as u32 {
+            let (mut on_output, mut on_objective) = (zero(), zero());
+            // In a round that is free nothing is drawn.
+            if schedule.event(round).is_some() {
+                let drawn = mechanism.draw(round, &mut source)?;
+                match drawn.visible_noise() {
+                    Some(visible) => on_objective.copy_from_slice(visible),
+                    // What a release of zero is.
+                    None => {
+                        let nothing = Certified { point: zero(), residual: 0.0 };
+                        on_output = mechanism.seal(round, &nothing, drawn)?.to_vec();
+                    }
+                }
+            }
+            noise.on_output.push(on_output);
+            noise.on_objective.push(on_objective);
+        }
+        Ok(noise)
+    }
 }
 
 /// The linear terms of the first agent's problem, round by round — MATH §2 (primal).

@@ -10,6 +10,7 @@ pub mod limit;
 mod peers;
 mod report;
 mod run;
+mod runs;
 mod scale;
 pub mod shape;
 mod solve;

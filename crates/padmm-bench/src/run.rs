@@ -8,7 +8,8 @@ use serde_json::{Map, Value, json};
 
 use crate::case::{Case, Work};
 use crate::peers::{Environment, number};
-use crate::{Bench, Report, Row, Target, best, median};
+use crate::runs::Runs;
+use crate::{Bench, Report, Row, Target, best};
 
 /// Times that ours is to be faster than the plain program.
 const PLAIN: f64 = 50.0;
@@ -20,7 +21,7 @@ const TRIAL_ROUNDS: u32 = 4;
 const FLOWER_ROUNDS: u32 = 12;
 
 /// A way to write the program.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq)]
 struct Program {
     solver: &'static str,
     sparse: bool,
@@ -66,25 +67,39 @@ const PROGRAMS: [Program; 9] = [
 /// A program's time with the number of threads that suits it.
 struct Timed {
     program: Program,
-    name: String,
+    threads: usize,
     seconds: f64,
     peak_bytes: f64,
+}
+
+impl Timed {
+    fn of(program: Program, threads: usize, answer: &Value) -> anyhow::Result<Self> {
+        let (seconds, peak_bytes) = (number(answer, "seconds")?, number(answer, "peak_bytes")?);
+        Ok(Timed { program, threads, seconds, peak_bytes })
+    }
+
+    fn beside(&self, row: Row) -> Row {
+        row.against(self.program.name(self.threads), self.seconds, Some(self.peak_bytes))
+    }
+}
+
+fn fastest<'a>(peers: impl Iterator<Item = &'a Timed>) -> &'a Timed {
+    peers.min_by(|a, b| a.seconds.total_cmp(&b.seconds)).expect("every kind has a program")
 }
 
 /// The run, all programs, the framework, the price of no server, and all algorithms.
 pub fn run(bench: &Bench<'_>) -> anyhow::Result<Report> {
     let mut report = Report::default();
     let folder = bench.problem("run")?;
-    let repeat = bench.repeat(5, 15);
-    let bare = Case { repeat, limit: true, ..Case::default() };
-    let whole = Case { work: Work::Metrics, ..bare.clone() };
+    let case = Case { repeat: bench.repeat(5, 15), ..Case::default() };
+    let mut bare = Runs::of(case.clone());
+    let mut whole = Runs::of(Case { work: Work::Metrics, ..case.clone() });
     (bench.watch)("our run");
-    let first = Case { export: Some(std::path::absolute(&folder)?), ..bare.clone() }.in_child()?;
-    let peak = bare.in_child()?.peak_bytes;
-    let alone = |case: &Case| Case { threads: 1, ..case.clone() }.in_child()?.time("run");
-    let (one, one_with_metrics) = (alone(&bare)?, alone(&whole)?);
-    let (mut ours, mut medians) = (vec![first.time("run")?], vec![first.fact("median run")?]);
-    let mut ours_with_metrics = vec![];
+    case.export_to(&folder)?;
+    for ours in [&mut bare, &mut whole] {
+        ours.again()?;
+        ours.again_alone()?;
+    }
     let (mut peers, mut described, mut worst) = (vec![], Map::new(), 0.0f64);
     for program in PROGRAMS {
         (bench.watch)(&program.name(0).replace(", 0 threads", ""));
@@ -93,48 +108,34 @@ pub fn run(bench: &Bench<'_>) -> anyhow::Result<Report> {
             let seconds = number(&program.ask(bench, &folder, t, TRIAL_ROUNDS, 2)?, "seconds")?;
             threads = if seconds < threads.1 { (t, seconds) } else { threads };
         }
-        let answer = program.ask(bench, &folder, threads.0, bare.rounds, bench.repeat(3, 5))?;
+        let answer = program.ask(bench, &folder, threads.0, case.rounds, bench.repeat(3, 5))?;
         worst = worst.max(number(&answer, "difference")?);
-        let name = program.name(threads.0);
-        let (seconds, peak_bytes) = (number(&answer, "seconds")?, number(&answer, "peak_bytes")?);
-        described.insert(name.clone(), answer);
-        peers.push(Timed { program, name, seconds, peak_bytes });
-        let answer = bare.in_child()?;
-        ours.push(answer.time("run")?);
-        medians.push(answer.fact("median run")?);
-        ours_with_metrics.push(whole.in_child()?.time("run")?);
+        peers.push(Timed::of(program, threads.0, &answer)?);
+        described.insert(program.name(threads.0), answer);
+        // After each of them, so that a machine that changes its pace changes it for all.
+        bare.again()?;
+        whole.again()?;
     }
-    let (ours, ours_with_metrics) = (best(&ours), best(&ours_with_metrics));
-    report.note("our_median_seconds", median(&medians));
-    let fastest = |fits: &dyn Fn(Program) -> bool| {
-        let fitting = peers.iter().filter(|p| fits(p.program));
-        fitting.min_by(|a, b| a.seconds.total_cmp(&b.seconds)).expect("every kind has a program")
-    };
-    let (limit, passes) = (first.time("limit")?, f64::from(bare.rounds));
-    let row = |what: &str, (seconds, one): (f64, f64), peer: &Timed| {
-        Row::ours(what, seconds, peak).alone(one).to_limit(seconds / (passes * limit)).against(
-            peer.name.as_str(),
-            peer.seconds,
-            Some(peer.peak_bytes),
-        )
-    };
-    let (bare_times, whole_times) = ((ours, one), (ours_with_metrics, one_with_metrics));
-    let plain = row("run of 5 agents, 50 rounds", bare_times, fastest(&|p| !p.sparse && !p.metrics));
-    report.note("ratio_to_best_peer", plain.ratio_to_best_peer);
-    report.row(plain.at_least(PLAIN));
-    report.row(row("the same, rows compressed", bare_times, fastest(&|p| p.sparse)));
+    bare.again_alone()?;
+    whole.again_alone()?;
+    report.note("our_median_seconds", bare.median_seconds()?);
+    let of = |fits: fn(Program) -> bool| fastest(peers.iter().filter(|p| fits(p.program)));
+    let dense = of(|p| !p.sparse && !p.metrics).beside(bare.row("run of 5 agents, 50 rounds")?);
+    report.note("ratio_to_best_peer", dense.ratio_to_best_peer);
+    report.row(dense.at_least(PLAIN));
+    report.row(of(|p| p.sparse).beside(bare.row("the same, rows compressed")?));
     let is_scipy = |p: Program| p.solver == "L-BFGS-B" && !p.sparse;
-    report.row(row("the same, scipy's L-BFGS-B", bare_times, fastest(&is_scipy)));
-    report.row(row("the same with metrics in every round", whole_times, fastest(&|p| p.metrics)));
+    report.row(of(is_scipy).beside(bare.row("the same, scipy's L-BFGS-B")?));
+    report.row(of(|p| p.metrics).beside(whole.row("the same with metrics in every round")?));
     report.row(
         Row::number("last releases of all programs, relative difference from ours", worst)
             .target(Target::at_most(worst, AGREEMENT)),
     );
     report.note("peers", described);
     threads(bench, &mut report)?;
-    framework(bench, &folder, ours / f64::from(bare.rounds), &mut report)?;
+    framework(bench, &folder, bare.seconds_per_round()?, &mut report)?;
     central(bench, &folder, &mut report)?;
-    algorithms(bench, &mut report)?;
+    algorithms(bench, &peers, &mut report)?;
     Ok(report)
 }
 
@@ -219,24 +220,59 @@ fn central(bench: &Bench<'_>, folder: &Path, report: &mut Report) -> anyhow::Res
     Ok(())
 }
 
-/// Every algorithm on the same data, without metrics.
-fn algorithms(bench: &Bench<'_>, report: &mut Report) -> anyhow::Result<()> {
-    let mut times = Map::new();
+/// Every algorithm on the same data, without metrics, beside the same algorithm written plainly.
+fn algorithms(bench: &Bench<'_>, peers: &[Timed], report: &mut Report) -> anyhow::Result<()> {
+    let (mut times, mut worst) = (Map::new(), 0.0f64);
     for kind in AlgorithmKind::ALL {
-        let name = kind.name().to_owned();
+        let name = kind.name();
         (bench.watch)(&format!("algorithm {name}"));
+        let folder = bench.problem("algorithm")?;
         // One has a server in the middle; the others run on any graph.
         let graph = if kind == AlgorithmKind::DpAdmm { "star" } else { "complete" };
-        let (graph, repeat) = (graph.to_owned(), bench.repeat(3, 9));
-        let case = Case { algorithm: kind, graph, repeat, limit: true, ..Case::default() };
-        let answer = case.in_child()?;
-        let alone = Case { threads: 1, limit: false, ..case.clone() }.in_child()?.time("run")?;
-        let seconds = answer.time("run")?;
-        times.insert(name.clone(), seconds.into());
-        let ratio = answer.to_limit(seconds, f64::from(case.rounds))?;
-        let row = Row::ours(format!("{name}: 5 agents, 50 rounds"), seconds, answer.peak_bytes);
-        report.row(row.alone(alone).to_limit(ratio));
+        let (graph, repeat) = (graph.to_owned(), bench.repeat(5, 15));
+        let case = Case { algorithm: kind, graph, repeat, ..Case::default() };
+        case.export_to(&folder)?;
+        let mut ours = Runs::of(case.clone());
+        let mut plain = vec![];
+        for (program, threads) in programs_for(kind, peers) {
+            ours.again()?;
+            (bench.watch)(&format!("algorithm {name}: {}", program.name(threads)));
+            let answer = program.ask(bench, &folder, threads, case.rounds, bench.repeat(2, 5))?;
+            worst = worst.max(number(&answer, "difference")?);
+            plain.push(Timed::of(program, threads, &answer)?);
+        }
+        ours.again()?;
+        ours.again_alone()?;
+        let row = fastest(plain.iter()).beside(ours.row(format!("{name}: 5 agents, 50 rounds"))?);
+        times.insert(
+            name.to_owned(),
+            json!({ "seconds": row.seconds, "ratio_to_best_peer": row.ratio_to_best_peer }),
+        );
+        report.row(row);
     }
+    report.row(
+        Row::number("last models of all algorithms written plainly, relative difference from ours", worst)
+            .target(Target::at_most(worst, AGREEMENT)),
+    );
     report.note("algorithms", times);
     Ok(())
+}
+
+/// How an algorithm is written plainly, and with how many threads. Where rounds have solves: the ways that were fastest of P-ADMM's,
+/// dense and compressed, and plain Newton. Where a round is a gradient there is nothing to choose but the form.
+fn programs_for(kind: AlgorithmKind, peers: &[Timed]) -> Vec<(Program, usize)> {
+    let bare = || peers.iter().filter(|p| !p.program.metrics);
+    if matches!(kind, AlgorithmKind::DpAdmm | AlgorithmKind::Linearized) {
+        let newton = bare().filter(|p| p.program.solver == "newton-cholesky");
+        return newton.flat_map(|p| [1, 2].map(|threads| (p.program, threads))).collect();
+    }
+    let newton = bare().filter(|p| p.program.solver == "newton-cholesky" && !p.program.sparse);
+    let best = [false, true].map(|sparse| fastest(bare().filter(|p| p.program.sparse == sparse)));
+    let mut chosen: Vec<(Program, usize)> = vec![];
+    for peer in newton.chain(best) {
+        if !chosen.iter().any(|(program, _)| *program == peer.program) {
+            chosen.push((peer.program, peer.threads));
+        }
+    }
+    chosen
 }

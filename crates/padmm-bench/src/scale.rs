@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use crate::case::{Case, TOLERANCE, WIDE_CURVATURE, Work};
 use crate::peers::{Environment, number};
+use crate::runs::Runs;
 use crate::{Bench, Report, Row, Target};
 
 /// Rounds that are timed.
@@ -13,7 +14,7 @@ const PEER_ROUNDS: u32 = 2;
 /// Time per record and round may differ by this much from 10⁵ records on.
 const CONSTANT: f64 = 1.2;
 /// Of more records the peers' dense arrays would not fit into memory.
-const LARGEST_FOR_PEERS: usize = 1_000_000;
+const LARGEST_DENSE: usize = 1_000_000;
 /// Bytes that ten million records may take.
 const MEMORY: f64 = 1.5e9;
 
@@ -51,7 +52,7 @@ fn gradients(bench: &Bench<'_>, report: &mut Report) -> anyhow::Result<()> {
             };
             let answer = case.in_child()?;
             let seconds = answer.time("gradient")?;
-            let ratio = answer.to_limit(seconds, 1.0)?;
+            let ratio = seconds / answer.time("limit")?;
             let kind = usize::from(k >= one_hot.len());
             worst[kind] = worst[kind].max(ratio);
             let what = format!("gradient, {n_records} records {shape}, {threads} threads");
@@ -63,49 +64,15 @@ fn gradients(bench: &Bench<'_>, report: &mut Report) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Our rounds of one network.
-struct Rounds {
-    case: Case,
-    /// Seconds of a round with two threads.
-    seconds: f64,
-    alone: f64,
-    to_limit: f64,
-    peak_bytes: Option<f64>,
-}
-
-impl Rounds {
-    fn of(case: Case) -> Self {
-        let infinite = f64::INFINITY;
-        Rounds { case, seconds: infinite, alone: infinite, to_limit: infinite, peak_bytes: None }
-    }
-
-    /// Another run with two threads, and with `alone` one with one.
-    fn again(&mut self, alone: bool) -> anyhow::Result<()> {
-        let rounds = f64::from(self.case.rounds);
-        let answer = Case { limit: true, ..self.case.clone() }.in_child()?;
-        let seconds = answer.time("run")? / rounds;
-        self.seconds = self.seconds.min(seconds);
-        self.to_limit = self.to_limit.min(answer.to_limit(seconds, 1.0)?);
-        self.peak_bytes = answer.peak_bytes;
-        if alone {
-            let one = Case { threads: 1, ..self.case.clone() }.in_child()?;
-            self.alone = self.alone.min(one.time("run")? / rounds);
-        }
-        Ok(())
-    }
-
-    fn row(&self, what: String) -> Row {
-        Row::ours(what, self.seconds, self.peak_bytes).alone(self.alone).to_limit(self.to_limit)
-    }
-}
-
 /// The row beside a round of the fastest plain program.
 fn against_plain(bench: &Bench<'_>, row: Row, case: &Case) -> anyhow::Result<Row> {
     let folder = bench.problem("scale")?;
-    let export = Some(std::path::absolute(&folder)?);
-    Case { export, rounds: PEER_ROUNDS, repeat: 1, ..case.clone() }.in_child()?;
+    Case { rounds: PEER_ROUNDS, ..case.clone() }.export_to(&folder)?;
     let mut best: Option<(String, f64, f64)> = None;
     for (solver, sparse) in [("newton-cholesky", false), ("trust-ncg", true)] {
+        if case.n_records > LARGEST_DENSE && !sparse {
+            continue;
+        }
         let request = json!({
             "what": "run", "solver": solver, "sparse": sparse, "metrics": false,
             "threads": 2, "rounds": PEER_ROUNDS, "repeat": 2,
@@ -126,7 +93,7 @@ fn agents(bench: &Bench<'_>, report: &mut Report) -> anyhow::Result<()> {
     for n_agents in [5, 20, 100, 300, 1000] {
         let what = format!("a round, 45,000 records, ring of {n_agents}");
         (bench.watch)(&what);
-        let mut ours = Rounds::of(Case {
+        let mut ours = Runs::of(Case {
             shape: "one-hot".to_owned(),
             n_records: 45_000,
             n_agents,
@@ -135,9 +102,10 @@ fn agents(bench: &Bench<'_>, report: &mut Report) -> anyhow::Result<()> {
             repeat: bench.repeat(2, 5),
             ..Case::default()
         });
-        ours.again(true)?;
-        let row = against_plain(bench, ours.row(what), &ours.case)?;
-        table.push(json!({ "agents": n_agents, "seconds_per_round": ours.seconds, "ratio_to_best_peer": row.ratio_to_best_peer }));
+        ours.again()?;
+        ours.again_alone()?;
+        let row = against_plain(bench, ours.row_of_a_round(what)?, ours.case())?;
+        table.push(json!({ "agents": n_agents, "seconds_per_round": row.seconds, "ratio_to_best_peer": row.ratio_to_best_peer }));
         report.row(row);
     }
     report.note("agents", table);
@@ -147,30 +115,30 @@ fn agents(bench: &Bench<'_>, report: &mut Report) -> anyhow::Result<()> {
 fn records(bench: &Bench<'_>, report: &mut Report) -> anyhow::Result<()> {
     let network = |n_records: usize| {
         let repeat = (1_000_000 / n_records).clamp(1, 20);
-        Rounds::of(Case { shape: "one-hot".to_owned(), n_records, rounds: ROUNDS, repeat, ..Case::default() })
+        Runs::of(Case { shape: "one-hot".to_owned(), n_records, rounds: ROUNDS, repeat, ..Case::default() })
     };
     let mut sizes = [10_000, 100_000, 1_000_000, 10_000_000].map(network);
     // In turn, so that a machine that changes its pace changes it for all sizes; the largest takes as long as all others together.
     for turn in 0..bench.repeat(3, 5) {
         for ours in &mut sizes {
-            (bench.watch)(&format!("rounds of {} records, turn {}", ours.case.n_records, turn + 1));
-            ours.again(turn == 0)?;
+            (bench.watch)(&format!("rounds of {} records, turn {}", ours.case().n_records, turn + 1));
+            ours.again()?;
+            if turn == 0 {
+                ours.again_alone()?;
+            }
         }
     }
     let (mut table, mut large) = (vec![], vec![]);
     for ours in &sizes {
-        let n_records = ours.case.n_records;
+        let n_records = ours.case().n_records;
         let what = format!("a round, 5 agents, {n_records} records");
         (bench.watch)(&what);
-        let mut row = ours.row(what);
-        if n_records <= LARGEST_FOR_PEERS {
-            row = against_plain(bench, row, &ours.case)?;
-        }
-        let each = ours.seconds / n_records as f64;
+        let mut row = against_plain(bench, ours.row_of_a_round(what)?, ours.case())?;
+        let each = ours.seconds_per_round()? / n_records as f64;
         if n_records >= 100_000 {
             large.push(each);
         }
-        table.push(json!({ "records": n_records, "seconds_per_round": ours.seconds, "nanoseconds_per_record_and_round": 1e9 * each, "peak_bytes": row.peak_bytes, "ratio_to_best_peer": row.ratio_to_best_peer }));
+        table.push(json!({ "records": n_records, "seconds_per_round": row.seconds, "nanoseconds_per_record_and_round": 1e9 * each, "peak_bytes": row.peak_bytes, "ratio_to_best_peer": row.ratio_to_best_peer }));
         if let (10_000_000, Some(peak)) = (n_records, row.peak_bytes) {
             row = row.target(Target { text: "≤ 1.5 GB".to_owned(), met: peak <= MEMORY });
         }
@@ -219,7 +187,7 @@ fn width(bench: &Bench<'_>, kind: &str, d: usize, n_records: usize) -> anyhow::R
     };
     let answer = case.in_child()?;
     let alone = Case { threads: 1, limit: false, ..case.clone() }.in_child()?.time("solve")?;
-    Case { export: Some(std::path::absolute(&folder)?), repeat: 1, ..case }.in_child()?;
+    case.export_to(&folder)?;
     let seconds = answer.time("solve")?;
     let mut best: Option<(String, f64, f64)> = None;
     for (solver, sparse) in [
@@ -241,7 +209,7 @@ fn width(bench: &Bench<'_>, kind: &str, d: usize, n_records: usize) -> anyhow::R
             best = Some((format!("scikit-learn {solver}"), seconds, number(&answer, "peak_bytes")?));
         }
     }
-    let ratio = answer.to_limit(seconds, 1.0)?;
+    let ratio = seconds / answer.time("limit")?;
     let mut row = Row::ours(what, seconds, answer.peak_bytes).alone(alone).to_limit(ratio);
     if let Some((name, seconds, peak)) = best {
         row = row.against(name, seconds, Some(peak));

@@ -6,7 +6,8 @@ use serde_json::{Map, Value, json};
 
 use crate::case::{Answer, Case, TOLERANCE, Work};
 use crate::peers::{Environment, number};
-use crate::{Bench, Report, Row, Target, best};
+use crate::runs::{best_of, to_limit};
+use crate::{Bench, Report, Row, Target};
 
 /// Times that ours is to be faster.
 const COLD: f64 = 5.0;
@@ -72,12 +73,9 @@ pub fn solve(bench: &Bench<'_>) -> anyhow::Result<Report> {
         ("cold-flat", "ratio_to_best_peer_cold_without_proximal_term", COLD),
         ("warm", "ratio_to_best_peer_warm", WARM),
     ] {
-        let of = |answers: &[Answer]| -> anyhow::Result<f64> {
-            Ok(best(&answers.iter().map(|a| a.time(problem)).collect::<Result<Vec<_>, _>>()?))
-        };
         // The faster number of threads counts, as of the peers.
-        let (two, one) = (of(&ours)?, of(&alone)?);
-        let (seconds, limits) = if two < one { (two, &ours) } else { (one, &alone) };
+        let (two, one) = (best_of(&ours, problem)?, best_of(&alone, problem)?);
+        let (seconds, fastest_of) = if two < one { (two, &ours) } else { (one, &alone) };
         let passes = if problem == "warm" { f64::from(case.rounds - 1) } else { 1.0 };
         let own = answers.iter().filter(|(p, ..)| *p == problem);
         let solved = own.clone().filter(|(_, _, a)| a["solved"] == json!(true));
@@ -93,7 +91,7 @@ pub fn solve(bench: &Bench<'_>) -> anyhow::Result<Report> {
         };
         let row = Row::ours(words, seconds, peak)
             .alone(one)
-            .to_limit(limits[0].to_limit(seconds, passes)?)
+            .to_limit(to_limit(fastest_of, problem, passes)?)
             .against(name.as_str(), *peer_seconds, Some(*peer_peak));
         report.note(key, row.ratio_to_best_peer);
         report.row(row.at_least(bound));

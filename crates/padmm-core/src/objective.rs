@@ -180,7 +180,8 @@ impl<'a> Objective<'a> {
     ///
     /// Sums over records are formed in blocks of `b`, at most `n`, and then over blocks, so each entry carries a relative
     /// error below `(b + n/b + values + 16)·2⁻⁵³` of the sum of absolute terms, which is at most `B` times
-    /// the weights; the other terms are a handful of operations each. A margin is off by what its own sum rounds, and a
+    /// the weights (of the 16, eight are the exponential's, and its sum, the quotient, the scale, the product and the
+    /// weight have one each); the other terms are a handful of operations each. A margin is off by what its own sum rounds, and a
     /// slope by `L₂` times that, which a loss with a sharp corner makes large.
     pub(crate) fn gradient_rounding(&self, x: &[f64]) -> f64 {
         let unit = f64::EPSILON / 2.0;
@@ -415,3 +416,6 @@ impl LossVisitor for CurvaturesAt<'_, '_> {
         });
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -207,6 +207,16 @@ impl Simulation {
         })
     }
 
+    /// What is run.
+    pub fn plan(&self) -> &Plan {
+        &self.setting.plan
+    }
+
+    /// The columns.
+    pub fn space(&self) -> &FeatureSpace {
+        &self.space
+    }
+
     /// The terms that follow from the plan and public facts.
     pub fn terms(&self) -> &Terms {
         &self.terms

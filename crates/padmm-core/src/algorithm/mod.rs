@@ -42,7 +42,7 @@ pub use dp_admm::DpAdmm;
 pub use kind::{AlgorithmKind, Description, Guarantee, Needs, Start};
 pub use linearized::LinearizedAdmm;
 pub use r_admm::RecycledAdmm;
-pub use token::TokenAdmm;
+pub use token::{TokenAdmm, token_walk};
 
 use crate::agent::AgentError;
 use crate::data::Dataset;

@@ -57,7 +57,7 @@ impl TokenAdmm {
         TokenAdmm {
             site: start.site,
             n_agents: start.n_agents,
-            walk: walk(start.n_agents, start.settings.rounds),
+            walk: token_walk(start.n_agents, start.settings.rounds),
             inverse_step,
             relaxation: start.settings.relaxation(),
             no_penalty: Penalty::none(),
@@ -89,8 +89,8 @@ impl TokenAdmm {
     }
 }
 
-/// A random order of all agents for every round, one after the other.
-fn walk(n_agents: usize, rounds: u32) -> Vec<u32> {
+/// Whom the token visits: a random order of all agents for every round, one after the other. Public.
+pub fn token_walk(n_agents: usize, rounds: u32) -> Vec<u32> {
     let mut seed = PublicSeed::new(WALK_SEED);
     let mut order: Vec<u32> = (0..n_agents as u32).collect();
     let mut walk = Vec::with_capacity(n_agents * rounds as usize);
