@@ -64,8 +64,8 @@ fn gradients(bench: &Bench<'_>, report: &mut Report) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The row beside a round of the fastest plain program.
-fn against_plain(bench: &Bench<'_>, row: Row, case: &Case) -> anyhow::Result<Row> {
+/// Seconds of a round of the fastest plain program, with its name and memory.
+fn plain(bench: &Bench<'_>, case: &Case) -> anyhow::Result<(String, f64, f64)> {
     let folder = bench.problem("scale")?;
     Case { rounds: PEER_ROUNDS, ..case.clone() }.export_to(&folder)?;
     let mut best: Option<(String, f64, f64)> = None;
@@ -84,8 +84,7 @@ fn against_plain(bench: &Bench<'_>, row: Row, case: &Case) -> anyhow::Result<Row
             best = Some((format!("numpy/scipy {solver} {form}"), seconds, number(&answer, "peak_bytes")?));
         }
     }
-    let (name, seconds, peak) = best.expect("there are programs");
-    Ok(row.against(name, seconds, Some(peak)))
+    Ok(best.expect("there are programs"))
 }
 
 fn agents(bench: &Bench<'_>, report: &mut Report) -> anyhow::Result<()> {
@@ -93,7 +92,7 @@ fn agents(bench: &Bench<'_>, report: &mut Report) -> anyhow::Result<()> {
     for n_agents in [5, 20, 100, 300, 1000] {
         let what = format!("a round, 45,000 records, ring of {n_agents}");
         (bench.watch)(&what);
-        let mut ours = Runs::of(Case {
+        let case = Case {
             shape: "one-hot".to_owned(),
             n_records: 45_000,
             n_agents,
@@ -101,11 +100,17 @@ fn agents(bench: &Bench<'_>, report: &mut Report) -> anyhow::Result<()> {
             rounds: ROUNDS,
             repeat: bench.repeat(2, 5),
             ..Case::default()
-        });
-        ours.again()?;
-        ours.again_alone()?;
-        let row = against_plain(bench, ours.row_of_a_round(what)?, ours.case())?;
-        table.push(json!({ "agents": n_agents, "seconds_per_round": row.seconds, "ratio_to_best_peer": row.ratio_to_best_peer }));
+        };
+        let mut ours = Runs::of(case.clone());
+        let mut both = || {
+            ours.again()?;
+            ours.again_alone()
+        };
+        both()?;
+        let (name, seconds, peak) = plain(bench, &case)?;
+        both()?;
+        let row = ours.row_of_a_round(what)?.against(name, seconds, Some(peak));
+        table.push(json!({ "agents": n_agents, "seconds_per_round": row.seconds, "one_thread_seconds_per_round": row.one_thread_seconds, "ratio_to_best_peer": row.ratio_to_best_peer }));
         report.row(row);
     }
     report.note("agents", table);
@@ -133,7 +138,8 @@ fn records(bench: &Bench<'_>, report: &mut Report) -> anyhow::Result<()> {
         let n_records = ours.case().n_records;
         let what = format!("a round, 5 agents, {n_records} records");
         (bench.watch)(&what);
-        let mut row = against_plain(bench, ours.row_of_a_round(what)?, ours.case())?;
+        let (name, seconds, peak) = plain(bench, ours.case())?;
+        let mut row = ours.row_of_a_round(what)?.against(name, seconds, Some(peak));
         let each = ours.seconds_per_round()? / n_records as f64;
         if n_records >= 100_000 {
             large.push(each);
