@@ -119,7 +119,7 @@ fn agents(bench: &Bench<'_>, report: &mut Report) -> anyhow::Result<()> {
 
 fn records(bench: &Bench<'_>, report: &mut Report) -> anyhow::Result<()> {
     let network = |n_records: usize| {
-        let repeat = (1_000_000 / n_records).clamp(1, 20);
+        let repeat = (3_000_000 / n_records).clamp(1, 20);
         Runs::of(Case { shape: "one-hot".to_owned(), n_records, rounds: ROUNDS, repeat, ..Case::default() })
     };
     let mut sizes = [10_000, 100_000, 1_000_000, 10_000_000].map(network);

@@ -334,7 +334,9 @@ impl Agent {
             return Err(AgentError::WrongTurn { site, from, turn, current: current.1 });
         }
         self.neighbours[slot].inbox.push(message.clone());
-        self.count_arrived();
+        if (stage, turn) == current && self.awaited(stage, turn).contains(&slot) {
+            self.n_arrived += 1;
+        }
         self.advance();
         Ok(())
     }

@@ -7,6 +7,7 @@ mod optimum;
 pub mod record;
 pub mod settings;
 mod simulation;
+mod spent;
 pub mod split;
 
 pub use noise::InsecureSeededNoise;

@@ -15,7 +15,7 @@ use padmm_core::schema::Encoded;
 use padmm_core::terms::{Network, Terms};
 use padmm_privacy::{
     Gate, Mechanism, MemoryLedger, NoiseSource, PrivacyReport, Public, RequiredCertificate, Schedule,
-    SecureNoise, SpentEpsilon, Unprotected,
+    SecureNoise, Unprotected,
 };
 use rayon::prelude::*;
 
@@ -24,8 +24,12 @@ use crate::optimum::{pooled_optimum, site_accuracy};
 use crate::record::{
     Charges, Counts, FORMAT, MeanStd, Optimum, PrivacyRecord, Record, RunRecord, Setting, SiteRecord, Summary,
 };
+use crate::spent::{Spent, spending};
 use crate::split::{Holdout, Sites, Split, deal};
 use crate::{InsecureSeededNoise, SimError};
+
+/// Messages that a thread hears at least before another one is worth its while.
+const MESSAGES: usize = 128;
 
 /// Where a simulation's noise comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -106,44 +110,6 @@ pub struct Simulation {
     optimum: Vec<f64>,
     optimum_scores: Optimum,
     counts: Counts,
-}
-
-/// What a round and all rounds up to it cost.
-#[derive(Clone, Copy, Debug)]
-struct Spent {
-    rho: f64,
-    rho_so_far: f64,
-    epsilon: SpentEpsilon,
-}
-
-/// The largest over agents, round by round. Sites of one size and degree have one schedule; each is looked at once.
-fn spending(terms: &Terms) -> Vec<Spent> {
-    let mut schedules: Vec<&Schedule> = vec![];
-    for schedule in terms.agents.iter().filter_map(|a| a.noise.as_ref()) {
-        if !schedules.contains(&schedule) {
-            schedules.push(schedule);
-        }
-    }
-    let curve = |schedule: &&Schedule| -> Vec<Spent> {
-        let of = |(round, epsilon)| Spent {
-            rho: schedule.rho(round),
-            rho_so_far: schedule.rho_spent(round),
-            epsilon,
-        };
-        (1..=schedule.rounds()).zip(schedule.epsilon_curve()).map(of).collect()
-    };
-    let larger = |a: Spent, b: &Spent| Spent {
-        rho: a.rho.max(b.rho),
-        rho_so_far: a.rho_so_far.max(b.rho_so_far),
-        epsilon: SpentEpsilon {
-            exact: a.epsilon.exact.max(b.epsilon.exact),
-            paper: a.epsilon.paper.max(b.epsilon.paper),
-        },
-    };
-    let curves: Vec<Vec<Spent>> = schedules.par_iter().map(curve).collect();
-    let Some((first, rest)) = curves.split_first() else { return vec![] };
-    let over_agents = |(k, &spent): (usize, &Spent)| rest.iter().fold(spent, |a, c| larger(a, &c[k]));
-    first.iter().enumerate().map(over_agents).collect()
 }
 
 /// Prepares and runs a simulation; `watch` hears of every round.
@@ -417,26 +383,32 @@ impl Simulation {
     /// Every agent that owes a message computes and sends it; every neighbour hears it.
     fn exchange(&self, agents: &mut [Agent]) -> Result<(), SimError> {
         let stopped = |i: usize| move |problem| SimError::Agent { site: self.names[i].clone(), problem };
-        let spoken: Vec<Option<Outgoing>> = agents
+        let speak = |(i, agent): (usize, &mut Agent)| {
+            let message = agent.poll_message().map_err(stopped(i))?;
+            Ok(message.map(|m| (Incoming::from(&m), m)))
+        };
+        let spoken: Vec<Option<(Incoming, Outgoing)>> = agents
             .par_iter_mut()
             .enumerate()
-            .map(|(i, a)| a.poll_message().map_err(stopped(i)))
+            // Every solve can go to whichever thread is free.
+            .with_max_len(1)
+            .map(speak)
             // All of them first, then the first error in order: which site is named must not depend on threads.
             .collect::<Vec<_>>()
             .into_iter()
-            .collect::<Result<_, _>>()?;
-        let heard: Vec<Option<Incoming>> = spoken.iter().map(|m| m.as_ref().map(Incoming::from)).collect();
+            .collect::<Result<_, SimError>>()?;
         let listen = |(i, agent): (usize, &mut Agent)| {
-            let is_for = |j: usize| spoken[j].as_ref().is_some_and(|m| m.is_for(i));
-            let neighbours = self.graph.neighbours(i).iter().filter(|&&j| is_for(j));
-            let mut messages = neighbours.filter_map(|&j| heard[j].as_ref());
-            messages.try_for_each(|m| agent.handle_message(m)).map_err(stopped(i))
+            let messages = self.graph.neighbours(i).iter().filter_map(|&j| spoken[j].as_ref());
+            let mut own = messages.filter(|(_, said)| said.is_for(i));
+            own.try_for_each(|(heard, _)| agent.handle_message(heard)).map_err(stopped(i))
         };
-        // Hearing is little work: a few agents are not worth a second thread.
+        // Hearing is little work: a few messages are not worth a second thread.
+        let n_messages: usize = (0..agents.len()).map(|i| self.graph.degree(i)).sum();
+        let worth_a_thread = (MESSAGES * agents.len()).div_ceil(n_messages.max(1));
         agents
             .par_iter_mut()
             .enumerate()
-            .with_min_len(32)
+            .with_min_len(worth_a_thread)
             .map(listen)
             .collect::<Vec<_>>()
             .into_iter()
