@@ -6,6 +6,14 @@ use common::{json, ok, refused};
 use padmm_node::ledger::{Opening, PlannedRelease, RunStart, SiteLedger};
 use padmm_privacy::{Budget, Delta, Epsilon, Event, Payload};
 use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// One test at a time. Each holds a ledger's lock and starts processes, and a process that another test starts has a copy of that
+/// lock until it has become its own program: a ledger that was just closed could still look as if it were in use.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 fn planned(round: u32) -> PlannedRelease {
     let event = Event::Gaussian { sensitivity: 1.0, noise_std: 8.0 };
@@ -44,7 +52,7 @@ fn write_ledger(folder: &Path) -> SiteLedger {
 
 #[test]
 fn show_tells_a_review_board_what_was_spent() {
-    let folder = tempfile::tempdir().unwrap();
+    let (_alone, folder) = (alone(), tempfile::tempdir().unwrap());
     let mut ledger = write_ledger(folder.path());
     // While a run is going, too.
     let text = ok(folder.path(), &["ledger", "show", "h.ledger"]);
@@ -70,7 +78,7 @@ fn show_tells_a_review_board_what_was_spent() {
 
 #[test]
 fn verify_says_whether_the_ledger_is_as_it_was_written() {
-    let folder = tempfile::tempdir().unwrap();
+    let (_alone, folder) = (alone(), tempfile::tempdir().unwrap());
     drop(write_ledger(folder.path()));
     let args = ["ledger", "verify", "h.ledger"];
     let text = ok(folder.path(), &args);
@@ -91,7 +99,7 @@ fn verify_says_whether_the_ledger_is_as_it_was_written() {
 
 #[test]
 fn export_writes_every_entry() {
-    let folder = tempfile::tempdir().unwrap();
+    let (_alone, folder) = (alone(), tempfile::tempdir().unwrap());
     drop(write_ledger(folder.path()));
     let table = ok(folder.path(), &["ledger", "export", "h.ledger", "--format", "csv"]);
     assert_eq!(table.lines().count(), 7);
@@ -107,7 +115,7 @@ fn export_writes_every_entry() {
 
 #[test]
 fn cap_says_old_and_new_and_waits_for_the_run() {
-    let folder = tempfile::tempdir().unwrap();
+    let (_alone, folder) = (alone(), tempfile::tempdir().unwrap());
     let ledger = write_ledger(folder.path());
     let args = ["ledger", "cap", "h.ledger", "--epsilon", "8"];
     let error = refused(folder.path(), &args);
