@@ -3,6 +3,7 @@
 
 mod common;
 
+use common::double::Double;
 use common::{
     Random, distance, empty, naive_loss_gradient, naive_mean_loss, naive_regularizer, norm, random_record,
     space,
@@ -371,25 +372,6 @@ fn wide_sparse_problems_are_solved_without_a_matrix() {
     }
 }
 
-/// An unevaluated sum of two doubles, for what doubles alone would round away.
-#[derive(Clone, Copy)]
-struct Double(f64, f64);
-
-impl Double {
-    fn plus(self, other: Double) -> Double {
-        let sum = self.0 + other.0;
-        let back = sum - self.0;
-        let error = (self.0 - (sum - back)) + (other.0 - back) + self.1 + other.1;
-        Double(sum + error, error - ((sum + error) - sum))
-    }
-
-    fn times(self, factor: f64) -> Double {
-        let product = self.0 * factor;
-        let error = self.0.mul_add(factor, -product) + self.1 * factor;
-        Double(product + error, error - ((product + error) - product))
-    }
-}
-
 /// Gradient of the mean huberised hinge with every margin in twice the precision.
 fn precise_gradient(data: &Dataset, width: f64, x: &[f64]) -> Vec<f64> {
     let mut gradient = vec![Double(0.0, 0.0); x.len()];
@@ -397,16 +379,16 @@ fn precise_gradient(data: &Dataset, width: f64, x: &[f64]) -> Vec<f64> {
         let row = data.row(r);
         let mut margin = Double(0.0, 0.0);
         for (v, x) in row.numeric.iter().zip(x) {
-            margin = margin.plus(Double(*x, 0.0).times(*v));
+            margin = margin.plus(Double(*x, 0.0).times(Double::of(*v)));
         }
         for &j in row.hot {
             margin = margin.plus(Double(x[j as usize], 0.0));
         }
-        let gap = Double(1.0, 0.0).plus(margin.times(row.scale).times(-row.label));
+        let gap = Double(1.0, 0.0).plus(margin.times(Double::of(row.scale)).times(Double::of(-row.label)));
         let share = gap.plus(Double(width, 0.0)).0 / (2.0 * width);
         let slope = -row.label * share.clamp(0.0, 1.0) * row.scale / data.n_records() as f64;
         for (g, v) in gradient.iter_mut().zip(row.numeric) {
-            *g = g.plus(Double(slope, 0.0).times(*v));
+            *g = g.plus(Double(slope, 0.0).times(Double::of(*v)));
         }
         for &j in row.hot {
             gradient[j as usize] = gradient[j as usize].plus(Double(slope, 0.0));

@@ -2,49 +2,9 @@ use super::*;
 use crate::data::FeatureSpace;
 use crate::regularizer::Regularizer;
 
-/// An unevaluated sum of two doubles, for what doubles alone would round away.
-#[derive(Clone, Copy)]
-struct Double(f64, f64);
-
-impl Double {
-    fn of(v: f64) -> Self {
-        Double(v, 0.0)
-    }
-
-    fn plus(self, other: Double) -> Self {
-        let sum = self.0 + other.0;
-        let part = sum - self.0;
-        let error = (self.0 - (sum - part)) + (other.0 - part);
-        Self::normal(sum, error + self.1 + other.1)
-    }
-
-    fn times(self, other: Double) -> Self {
-        let product = self.0 * other.0;
-        let error = self.0.mul_add(other.0, -product);
-        Self::normal(product, error + self.0 * other.1 + self.1 * other.0)
-    }
-
-    fn inverse(self) -> Self {
-        let guess = Double::of(1.0 / self.0);
-        // One step of Newton: g(2 − ag).
-        guess.times(Double::of(2.0).plus(guess.times(self).times(Double::of(-1.0))))
-    }
-
-    /// By halving, the series, and squaring.
-    fn exp(self) -> Self {
-        let small = self.times(Double::of(1.0 / 1024.0));
-        let series = (1..=16).rev().fold(Double::of(1.0), |sum, k| {
-            let term = small.times(Double::of(f64::from(k)).inverse());
-            Double::of(1.0).plus(term.times(sum))
-        });
-        (0..10).fold(series, |e, _| e.times(e))
-    }
-
-    fn normal(high: f64, low: f64) -> Self {
-        let sum = high + low;
-        Double(sum, low - (sum - high))
-    }
-}
+#[path = "../../tests/common/double.rs"]
+mod double;
+use double::Double;
 
 /// What a handful of records' gradient is, to some 30 digits.
 fn gradient(data: &Dataset, x: &[f64], linear: &[f64], quadratic: f64) -> Vec<Double> {

@@ -4,6 +4,8 @@
 // Every test file uses its own part of this module.
 #![allow(dead_code)]
 
+pub mod double;
+
 use std::sync::{Arc, Mutex};
 
 use padmm_core::agent::{Agent, AgentSetup};
