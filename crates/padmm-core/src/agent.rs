@@ -13,10 +13,14 @@ use crate::data::{Dataset, FeatureSpace};
 use crate::graph::{Graph, metropolis_weight};
 use crate::message::{Content, Incoming, Outgoing, Recipients, Stage};
 use crate::plan::Plan;
-use crate::regularizer::Penalty;
+use crate::regularizer::{Penalty, norm_up};
+use crate::solvable::Judgement;
 use crate::solver::Solver;
 use crate::step;
-use crate::terms::{AgentTerms, Terms};
+use crate::terms::{AgentTerms, Solvability, Terms};
+
+/// Largest integer of a release before its noise.
+const LARGEST_ON_GRID: f64 = (1u64 << 52) as f64;
 
 /// Why an agent stops. Nothing has left it that was not charged.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -35,6 +39,30 @@ pub enum AgentError {
         residual: f64,
         /// What was needed.
         tolerance: f64,
+    },
+    /// Models have become too large to compute with; decided from public numbers before the round was charged.
+    #[error(
+        "round {round} was not begun: with the models that were sent so far its result could be as long as {radius:.3e}, where rounding takes {ratio:.3} of the solver's tolerance or the release's grid ends. Nothing was charged or released for it, and any other records would have stopped it too. A neighbour sent something enormous; if all are honest, use a larger --penalty or a looser --tolerance"
+    )]
+    TooLarge {
+        /// Round.
+        round: u32,
+        /// How long the result could be.
+        radius: f64,
+        /// The part of the tolerance that rounding takes then.
+        ratio: f64,
+    },
+    /// A message that is longer than the plan allows.
+    #[error(
+        "site {from} sent a model of length {length:.3e}, and this plan allows {limit:.3e}; it was not used"
+    )]
+    TooLong {
+        /// The sender.
+        from: usize,
+        /// Its length.
+        length: f64,
+        /// The longest that is used.
+        limit: f64,
     },
     /// A message from somebody who is no neighbour.
     #[error("a message came from site {from}, which is not a neighbour of site {site}; it was not used")]
@@ -150,6 +178,9 @@ pub struct Agent {
     turns_per_round: u32,
     gossip_rounds: u32,
     tolerance: f64,
+    solvability: Option<Solvability>,
+    /// Exponents of the grids of all rounds, where releases have one.
+    grids: Vec<i32>,
     neighbours: Vec<Neighbour>,
     problem: LocalProblem,
     algorithm: Box<dyn Algorithm>,
@@ -169,9 +200,18 @@ pub struct Agent {
     n_arrived: usize,
 }
 
+/// Where releases are made on grids, the grids.
+fn grids(terms: &AgentTerms) -> Vec<i32> {
+    let schedule = terms.noise.as_ref().and_then(Schedule::as_gaussian);
+    schedule.map_or(vec![], |s| (1..=s.rounds()).map(|round| s.grid_exponent(round)).collect())
+}
+
 /// The noise was calibrated for a problem: stops if that is not the problem that will be solved.
 fn check_terms(terms: &AgentTerms, algorithm: &dyn Algorithm, problem: &LocalProblem) {
     assert_eq!(terms.n_records, problem.data.n_records(), "the terms are those of this number of records");
+    let values = problem.data.n_numeric() + problem.data.n_hot();
+    let is_bounded = |s: Solvability| s.bounds.covers(problem.data.n_records(), values, terms.tolerance);
+    assert!(terms.solvability.is_none_or(is_bounded), "rounds are judged by bounds for these records");
     let modulus = algorithm.modulus(problem.penalty.strong_convexity());
     assert!(modulus >= terms.modulus, "the terms are those of this penalty, degree and regulariser");
     let (slope, row) = (problem.loss.slope_bound(), problem.data.norm_bound());
@@ -236,6 +276,8 @@ impl Agent {
             turns_per_round: algorithm.turns_per_round(),
             gossip_rounds: setup.gossip_rounds,
             tolerance: setup.terms.tolerance,
+            solvability: setup.terms.solvability,
+            grids: grids(&setup.terms),
             neighbours: setup.neighbours.iter().map(neighbour).collect(),
             algorithm,
             problem,
@@ -278,13 +320,11 @@ impl Agent {
             (Stage::Average, _) => Content::Average(self.average.clone()),
             (Stage::Model, Speech::Release) => {
                 let round = self.round_of(turn);
+                let judgement = self.judge(round)?;
                 let Agent { gate, algorithm, problem, solver, warm_start, tolerance, .. } = self;
                 let release = gate.release(round, |drawn| {
-                    algorithm.compute(
-                        round,
-                        drawn,
-                        Local { problem, solver, warm_start, tolerance: *tolerance },
-                    )
+                    let local = Local { problem, solver, warm_start, tolerance: *tolerance, judgement };
+                    algorithm.compute(round, drawn, local)
                 })?;
                 self.released = Arc::new(Public::from(&release));
                 self.said = Some(Arc::clone(&self.released));
@@ -310,6 +350,22 @@ impl Agent {
         }
     }
 
+    /// Whether the round may be charged, by public numbers alone: what is said here, any records would have got said.
+    fn judge(&mut self, round: u32) -> Result<Option<Judgement>, AgentError> {
+        let Some(Solvability { bounds, stopping, .. }) = self.solvability else { return Ok(None) };
+        let demand = self.algorithm.demand(round).expect("an exact algorithm says what its rounds ask for");
+        let judgement = bounds.judge(demand);
+        let Judgement { radius, ratio, .. } = judgement;
+        // Half of the integers that a grid holds are left for the noise, which never needs as many.
+        let fits =
+            self.grids.get(round as usize - 1).is_none_or(|&g| radius <= LARGEST_ON_GRID * 2f64.powi(g));
+        if fits && bounds.allows(&judgement, stopping) {
+            Ok(Some(judgement))
+        } else {
+            Err(AgentError::TooLarge { round, radius, ratio })
+        }
+    }
+
     /// Takes in a neighbour's message. One that was taken in before is passed over; any other that does not belong here
     /// is an error and changes nothing.
     pub fn handle_message(&mut self, message: &Incoming) -> Result<(), AgentError> {
@@ -322,6 +378,12 @@ impl Agent {
         let (found, expected) = (message.vector.len(), self.released.len());
         if found != expected {
             return Err(AgentError::WrongLength { from, found, expected });
+        }
+        let limit = self.solvability.filter(|_| stage == Stage::Model).map(|s| s.message_limit);
+        let length = norm_up(message.vector.as_slice());
+        // A NaN must not pass, hence the comparison this way round.
+        if let Some(limit) = limit.filter(|&limit| !(length <= limit)) {
+            return Err(AgentError::TooLong { from, length, limit });
         }
         let current = match self.phase {
             Phase::Speak(s, t) | Phase::Listen(s, t) => (s, t),

@@ -16,6 +16,7 @@ pub mod objective;
 pub mod plan;
 pub mod regularizer;
 pub mod schema;
+pub mod solvable;
 pub mod solver;
 pub mod step;
 pub mod terms;

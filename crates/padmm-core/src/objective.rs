@@ -5,15 +5,18 @@
 //! One agent's objective has one part with weight `1/n_i`. The pooled problem has every agent's part, and neither
 //! linear nor quadratic term. The proximal terms of ADMM are linear and quadratic terms.
 
+mod rounding;
+
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 use rayon::prelude::*;
 
-use crate::data::{Dataset, MOST_CELLS};
+use crate::data::Dataset;
 use crate::kernel;
 use crate::loss::{Loss, LossShape, LossVisitor};
 use crate::regularizer::{Penalty, norm};
+pub(crate) use rounding::{Rounding, Sums, UNIT};
 
 /// Records that one task handles; more are cut into tasks of equal size.
 const TASK: usize = 4096;
@@ -38,9 +41,14 @@ impl<'a> Part<'a> {
     /// The tasks that the records are cut into. An even number, so that two threads end together.
     fn tasks(&self) -> impl Iterator<Item = Range<usize>> + use<> {
         let n = self.data.n_records();
-        let n_tasks = if n > TASK { n.div_ceil(TASK).next_multiple_of(2).min(MOST_TASKS) } else { 1 };
+        let n_tasks = n_tasks(n);
         (0..n_tasks).map(move |t| t * n / n_tasks..(t + 1) * n / n_tasks)
     }
+}
+
+/// Tasks of a part of `n` records.
+pub(crate) fn n_tasks(n: usize) -> usize {
+    if n > TASK { n.div_ceil(TASK).next_multiple_of(2).min(MOST_TASKS) } else { 1 }
 }
 
 /// The objective of MATH §2 (primal), or of the pooled problem.
@@ -56,6 +64,8 @@ pub struct Objective<'a> {
     largest_part: usize,
     /// Whether slopes count as computed, as weights of the hinge's certificate, whatever margin they belong to.
     slopes_are_weights: bool,
+    /// A public bound on the minimiser's norm, where one is known.
+    radius: f64,
 }
 
 /// Buffers that the objective's sums need; one for as long as one lives, so that nothing is allocated in loops.
@@ -118,7 +128,14 @@ impl<'a> Objective<'a> {
             total_weight: parts.iter().map(|p| p.weight * p.data.n_records() as f64).sum(),
             largest_part: parts.iter().map(|p| p.data.n_records()).max().unwrap_or(0),
             slopes_are_weights: false,
+            radius: 0.0,
         }
+    }
+
+    /// The same objective, whose minimiser is publicly known to lie within `radius` of the origin.
+    pub(crate) fn within(mut self, radius: f64) -> Self {
+        self.radius = radius;
+        self
     }
 
     /// The same objective with another loss, for smoothing the hinge: its certificate holds for any slopes in [0, 1].
@@ -134,6 +151,16 @@ impl<'a> Objective<'a> {
     /// The loss.
     pub fn loss(&self) -> Loss {
         self.loss
+    }
+
+    /// The parts.
+    pub(crate) fn parts(&self) -> &'a [Part<'a>] {
+        self.parts
+    }
+
+    /// Curvature of the quadratic term.
+    pub(crate) fn quadratic(&self) -> f64 {
+        self.quadratic
     }
 
     /// The regulariser's part.
@@ -176,32 +203,33 @@ impl<'a> Objective<'a> {
         Some(loss + self.quadratic + self.penalty.curvature)
     }
 
-    /// A bound on the rounding error of a computed gradient, in Euclidean norm.
-    ///
-    /// Sums over records are formed in blocks of `b`, at most `n`, and then over blocks, so each entry carries a relative
-    /// error below `(b + n/b + values + 16)·2⁻⁵³` of the sum of absolute terms, which is at most `B` times
-    /// the weights (of the 16, eight are the exponential's, and its sum, the quotient, the scale, the product and the
-    /// weight have one each); the other terms are a handful of operations each. A margin is off by what its own sum rounds, and a
-    /// slope by `L₂` times that, which a loss with a sharp corner makes large.
-    pub(crate) fn gradient_rounding(&self, x: &[f64]) -> f64 {
-        let unit = f64::EPSILON / 2.0;
-        let block = kernel::gradient_block(self.n_features);
-        // A column's cells are added one by one; those of one part are in `b`.
-        let more_cells = (self.parts.len() - 1) * MOST_CELLS;
-        let (within, blocks) = (block.min(self.largest_part), self.largest_part / block);
-        let depth = within + blocks + self.values_per_record() + self.n_tasks + more_cells + 16;
-        let row = self.parts.iter().map(|p| p.data.norm_bound()).fold(0.0, f64::max);
-        // The squared loss has no slope bound; its residuals are then bounded by what the margins can be.
-        let slope = self.loss.slope_bound().unwrap_or_else(|| 1.0 + row * norm(x));
-        let records = depth as f64 * unit * slope * row * self.total_weight;
-        let margin = (self.values_per_record() + 4) as f64 * f64::EPSILON * (1.0 + row * norm(x));
-        let corner = match self.loss.curvature_bound() {
-            Some(curvature) if !self.slopes_are_weights => curvature * margin * row * self.total_weight,
-            _ => 0.0,
+    fn rounding(&self) -> Rounding {
+        let sums = Sums {
+            largest_part: self.largest_part,
+            n_parts: self.parts.len(),
+            n_tasks: self.n_tasks,
+            n_features: self.n_features,
+            values_per_record: self.values_per_record(),
         };
-        records
-            + corner
-            + 8.0 * unit * (norm(self.linear) + (self.quadratic + self.penalty.curvature) * norm(x))
+        let row = self.parts.iter().map(|p| p.data.norm_bound()).fold(0.0, f64::max);
+        let (loss, weights) = (self.loss, self.slopes_are_weights);
+        Rounding::new(sums, loss, weights, row, self.total_weight, self.quadratic, self.penalty)
+    }
+
+    /// The norm that rounding is bounded with at `x`: the public radius, so that a certificate does not depend on where in
+    /// the ball the minimiser is; outside the ball, where there is no minimiser, the point's own.
+    fn size_of(&self, x: &[f64]) -> f64 {
+        norm(x).max(self.radius)
+    }
+
+    /// `τ` of a computed residual of norm `size` at `x`: what it is in exact arithmetic is not larger.
+    pub(crate) fn certificate(&self, size: f64, x: &[f64]) -> f64 {
+        self.rounding().certificate(size, self.size_of(x), norm(self.linear))
+    }
+
+    /// A bound on the rounding error of a computed gradient at `x`, in Euclidean norm ([`Rounding::at`]).
+    pub(crate) fn gradient_rounding(&self, x: &[f64]) -> f64 {
+        self.rounding().at(self.size_of(x), norm(self.linear))
     }
 
     /// Runs `work` on every task with its own buffers, in parallel if there are several. `set` makes what the loops over a part's
@@ -310,12 +338,10 @@ impl<'a> Objective<'a> {
     /// how far the smoothed slopes are from being subgradients of the hinge, rounded up. A sum of terms that are
     /// not negative.
     pub(crate) fn hinge_excess(&self, x: &[f64], width: f64, buffers: &mut ObjectiveBuffers) -> f64 {
+        let slack = self.rounding().margin(self.size_of(x));
         self.each_task(x, kernel::Weights::set_head, buffers, |data, weights, b| {
             b.curvatures.resize(b.range.len(), 0.0);
             kernel::margins_into(data, b.range.clone(), weights.at(x), &mut b.curvatures);
-            // `Σ|a_j x_j| ≤ S‖x‖` bounds what rounding does to a margin.
-            let slack =
-                (self.values_per_record() + 4) as f64 * f64::EPSILON * (1.0 + data.norm_bound() * norm(x));
             let labels = &data.labels()[b.range.clone()];
             let terms =
                 b.curvatures.iter().zip(labels).map(|(&m, &z)| hinge_excess_of(1.0 - z * m, width, slack));

@@ -139,6 +139,22 @@ impl Penalty {
         self.l1 * absolute + self.groups.iter().map(|(g, w)| w * norm(&x[g.clone()])).sum::<f64>()
     }
 
+    /// A bound on what the subgradients of absolute values and group norms add to the rounding error of
+    /// [`Self::smallest_subgradient`], in Euclidean norm.
+    ///
+    /// An entry `g + w·sign(v)` rounds once, by at most `u(|g| + w)`, and where it matters `|g|` is about `w`. In a group
+    /// `w·v/‖v‖` has the norm `w`, and its computed norm, quotient and product are off by a relative `(|group| + 8)u`.
+    pub(crate) fn rounding(&self, n_features: usize) -> f64 {
+        let absolute = 4.0 * f64::EPSILON * self.l1 * (n_features as f64).sqrt();
+        let group = |(range, w): &(Range<usize>, f64)| ((range.len() + 8) as f64 * f64::EPSILON * w).powi(2);
+        absolute + self.groups.iter().map(group).sum::<f64>().sqrt()
+    }
+
+    /// Columns of the largest group; 0 without groups.
+    pub(crate) fn largest_group(&self) -> usize {
+        self.groups.iter().map(|g| g.0.len()).max().unwrap_or(0)
+    }
+
     /// Adds the smooth part's gradient.
     pub(crate) fn add_smooth_gradient(&self, x: &[f64], gradient: &mut [f64]) {
         if self.curvature > 0.0 {
@@ -212,4 +228,9 @@ pub(crate) fn shrink_group(v: &mut [f64], t: f64) {
 /// Euclidean norm.
 pub(crate) fn norm(v: &[f64]) -> f64 {
     v.iter().map(|u| u * u).sum::<f64>().sqrt()
+}
+
+/// Euclidean norm, rounded up.
+pub(crate) fn norm_up(v: &[f64]) -> f64 {
+    norm(v) * (1.0 + (v.len() + 8) as f64 * f64::EPSILON)
 }

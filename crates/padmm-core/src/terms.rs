@@ -2,18 +2,20 @@
 //! sensitivities, noise. A site can look at all of it before it spends anything.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use padmm_privacy::outward::{add_down, mul_down, mul_up};
-use padmm_privacy::{PrivacyError, Schedule, gdp_mu, per_step_epsilon};
+use padmm_privacy::{PrivacyError, Schedule, SensitivityBasis, Stopping, gdp_mu, per_step_epsilon};
 use serde::Serialize;
 
-use crate::algorithm::Guarantee;
+use crate::algorithm::{AlgorithmKind, Guarantee};
 
 use crate::data::FeatureSpace;
 use crate::graph::{Graph, gossip_contraction, gossip_rounds};
 use crate::loss::Loss;
 use crate::plan::{Plan, PlanDraft};
 use crate::regularizer::Penalty;
+use crate::solvable::{Judgement, LocalBounds, MOST_RATIO, PLANNED_DRIFT, PLANNED_RATIO};
 
 /// Gossip stops when it has shrunk disagreement by this factor.
 const GOSSIP_TARGET: f64 = 1e-6;
@@ -60,6 +62,22 @@ pub struct AgentTerms {
     pub inverse_steps: Vec<f64>,
     /// Noise of every round; none without privacy.
     pub noise: Option<Schedule>,
+    /// What public numbers say about the rounds; none where no guarantee is stated for the bytes that leave.
+    pub solvability: Option<Solvability>,
+}
+
+/// What is known of a site's rounds before any record is touched.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Solvability {
+    /// The bounds that every round is judged by before it is charged.
+    #[serde(skip)]
+    pub bounds: LocalBounds,
+    /// The judgement for models of the size that honest sites send.
+    pub planned: Judgement,
+    /// A neighbour's model that is longer is not used.
+    pub message_limit: f64,
+    /// What decides whether the site stops.
+    pub stopping: Stopping,
 }
 
 /// Why no terms follow from a plan and a network.
@@ -74,6 +92,20 @@ pub enum TermsError {
         algorithm: &'static str,
         /// The graph.
         needed: &'static str,
+    },
+    /// Whether a site can certify its solves would hang on rounding, and so on records.
+    #[error(
+        "site {site}, with {n_records} records, cannot be sure to reach its tolerance: rounding and the spacing of floating-point numbers may take {ratio:.3} of it, and at most {MOST_RATIO} is allowed, because whether a site stops must not depend on its records. {advice}"
+    )]
+    Marginal {
+        /// The site's place, from 1.
+        site: usize,
+        /// Its records.
+        n_records: usize,
+        /// The public ratio.
+        ratio: f64,
+        /// What to do.
+        advice: String,
     },
     /// The privacy core refuses.
     #[error(transparent)]
@@ -102,6 +134,8 @@ pub struct SiteFacts<'a> {
     pub strong_convexity: f64,
     /// The largest curvature of the regulariser's smooth part.
     pub regularizer_curvature: f64,
+    /// The solver's tolerance as a part of `2B/n_i`.
+    pub relative_tolerance: f64,
 }
 
 impl SiteFacts<'_> {
@@ -127,8 +161,7 @@ impl SiteFacts<'_> {
 
     /// Terms without noise, for a problem of this modulus.
     pub(crate) fn bare_terms(&self, modulus: f64) -> AgentTerms {
-        let settings = self.settings();
-        let relative = settings.tolerance.unwrap_or_else(|| default_tolerance(settings.loss, self.n_records));
+        let relative = self.relative_tolerance;
         AgentTerms {
             degree: self.degree,
             n_records: self.n_records,
@@ -137,6 +170,7 @@ impl SiteFacts<'_> {
             ridge: 0.0,
             inverse_steps: vec![],
             noise: None,
+            solvability: None,
         }
     }
 }
@@ -167,23 +201,129 @@ impl Terms {
             curvature_bound: settings.loss.curvature_bound().map(|c| mul_up(mul_up(c, row), row)),
             strong_convexity: regularizer.strong_convexity(),
             regularizer_curvature: regularizer.curvature,
+            relative_tolerance: 0.0,
         };
-        let mut agents: Vec<AgentTerms> = Vec::with_capacity(n_agents);
         // Sites of one size and degree have the same terms, and some calibrations take a while.
-        let mut known: BTreeMap<(usize, usize), usize> = BTreeMap::new();
-        for i in 0..n_agents {
-            let site = facts(i);
-            let key = (site.degree, site.n_records);
-            let terms = match known.get(&key) {
-                Some(&same) => agents[same].clone(),
-                None => kind.terms(&site)?,
-            };
-            known.entry(key).or_insert(i);
-            agents.push(terms);
+        let key = |i: usize| (network.graph.degree(i), network.n_records[i]);
+        let mut tolerances: BTreeMap<(usize, usize), f64> = (0..n_agents)
+            .map(|i| {
+                (key(i), settings.tolerance.unwrap_or_else(|| default_tolerance(settings.loss, key(i).1)))
+            })
+            .collect();
+        let mut agents: Vec<AgentTerms> = vec![];
+        for attempt in 0.. {
+            let facts = |i: usize| SiteFacts { relative_tolerance: tolerances[&key(i)], ..facts(i) };
+            let mut known: BTreeMap<(usize, usize), AgentTerms> = BTreeMap::new();
+            for i in 0..n_agents {
+                if let Entry::Vacant(place) = known.entry(key(i)) {
+                    place.insert(kind.terms(&facts(i))?);
+                }
+            }
+            if kind.is_exact() && settings.sensitivity == SensitivityBasis::Record {
+                let noise = known.values().filter_map(AgentTerms::noise_length).fold(0.0, f64::max);
+                for i in 0..n_agents {
+                    let terms = known.get_mut(&key(i)).expect("every site has terms");
+                    if terms.solvability.is_none() {
+                        let solvability = solvability(kind, &facts(i), terms, network.space, row, noise);
+                        terms.state(solvability);
+                    }
+                }
+            }
+            let mut looser = tolerances.clone();
+            for (i, key) in (0..n_agents).map(|i| (i, key(i))) {
+                let planned = known[&key].solvability.map(|s| s.planned);
+                if let Some(tolerance) =
+                    planned.map(|p| loosened(i, key.1, &p, tolerances[&key], settings.tolerance))
+                {
+                    looser.insert(key, tolerance?);
+                }
+            }
+            if looser == tolerances || attempt == LOOSENINGS {
+                agents.extend((0..n_agents).map(|i| known[&key(i)].clone()));
+                break;
+            }
+            tolerances = looser;
         }
         let gossip = gossip_rounds(gossip_contraction(network.graph), GOSSIP_TARGET, GOSSIP_LIMIT);
         Ok(Terms { penalty, gossip_rounds: gossip as u32, agents })
     }
+}
+
+impl AgentTerms {
+    /// A bound on the length of a release's noise that is hardly ever exceeded.
+    fn noise_length(&self) -> Option<f64> {
+        let schedule = self.noise.as_ref()?.as_gaussian()?;
+        Some(schedule.noise_std(1) * ((schedule.n_features() as f64).sqrt() + 6.0))
+    }
+
+    /// Keeps what is known of the rounds, and says so in the guarantee.
+    fn state(&mut self, solvability: Solvability) {
+        if let Some(Schedule::Gaussian(schedule)) = self.noise.take() {
+            self.noise = Some(schedule.with_stopping(solvability.stopping).into());
+        }
+        self.solvability = Some(solvability);
+    }
+}
+
+/// The site's bounds, and what they say about models that are as long as `noise`, the longest noise of any site.
+fn solvability(
+    kind: AlgorithmKind,
+    site: &SiteFacts<'_>,
+    terms: &AgentTerms,
+    space: &FeatureSpace,
+    row: f64,
+    noise: f64,
+) -> Solvability {
+    let settings = site.settings();
+    let regularizer = Penalty::new(&settings.regularizer, space, 1.0 / site.n_agents as f64);
+    let penalty = kind.local_penalty(regularizer);
+    let values = space.groups.len() + usize::from(space.intercept.is_some());
+    let bounds = LocalBounds::new(
+        settings.loss,
+        &penalty,
+        site.n_records,
+        site.n_features,
+        values,
+        row,
+        terms.tolerance,
+    );
+    // The duals add up differences of releases, whose noise is independent from round to round.
+    let walk = noise * f64::from(settings.rounds).sqrt();
+    let planned = bounds.judge(kind.demand(site, terms, noise, walk));
+    let stopping = LocalBounds::stopping(&planned);
+    let message_limit = bounds.message_limit(|size| kind.demand(site, terms, size, 0.0), stopping);
+    Solvability { bounds, planned, message_limit, stopping }
+}
+
+/// How often the tolerance is loosened at most; each time it should be the last.
+const LOOSENINGS: usize = 8;
+
+/// The tolerance that a site gets after a look at what it leaves to rounding. One that a plan names is kept or refused; the default
+/// gives way, since a looser tolerance costs next to no noise.
+fn loosened(
+    i: usize,
+    n_records: usize,
+    planned: &Judgement,
+    relative: f64,
+    named: Option<f64>,
+) -> Result<f64, TermsError> {
+    let marginal =
+        |advice: String| TermsError::Marginal { site: i + 1, n_records, ratio: planned.ratio, advice };
+    if named.is_some() {
+        let enough = relative * planned.ratio / PLANNED_RATIO;
+        let advice =
+            format!("Use --tolerance {enough:.1e} or looser (it enters the noise), or a larger --penalty");
+        return if planned.ratio <= MOST_RATIO { Ok(relative) } else { Err(marginal(advice)) };
+    }
+    let by_drift = if planned.drift.is_finite() { planned.drift / PLANNED_DRIFT } else { 0.0 };
+    let needed = relative * (planned.ratio / PLANNED_RATIO).max(1.0);
+    if !(needed <= 1.0) {
+        let advice = "No tolerance helps here: use a larger --penalty or a smoother loss";
+        return Err(marginal(advice.to_owned()));
+    }
+    // A little more than needed, so that the next look finds it enough.
+    let wanted = needed.max(relative * by_drift.max(1.0)).min(1.0);
+    Ok(if wanted > relative { (1.05 * wanted).min(1.0) } else { relative })
 }
 
 /// Relative tolerance: MATH §3's 10⁻⁶, looser where floating point cannot certify it.

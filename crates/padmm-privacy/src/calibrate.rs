@@ -15,7 +15,7 @@ use crate::error::{PrivacyError, require};
 use crate::event::Event;
 use crate::grid::Grid;
 use crate::outward::{add_up, div_up, mul_up, sqrt_up, sub_down};
-use crate::report::{ExactMethod, PrivacyReport, SpentEpsilon};
+use crate::report::{ExactMethod, PrivacyReport, SpentEpsilon, Stopping};
 use crate::sensitivity::Sensitivity;
 
 /// Vectors longer than this are not models that anyone would release coordinate by coordinate.
@@ -105,6 +105,7 @@ pub struct NoiseSchedule {
     rho_total: ZcdpRho,
     #[serde(skip_serializing_if = "Option::is_none")]
     scales: Option<Vec<f64>>,
+    stopping: Stopping,
 }
 
 impl NoiseSchedule {
@@ -205,6 +206,7 @@ impl NoiseSchedule {
             noise_std_first,
             rho_total: ZcdpRho::ZERO,
             scales: None,
+            stopping: Stopping::SolverMayStall,
         };
         grid.check(schedule.noise_std(decay.rounds()))?;
         schedule.rho_total = schedule.add_up(decay.rounds())?;
@@ -221,6 +223,13 @@ impl NoiseSchedule {
             self.rho_total = self.add_up(self.rounds())?;
         }
         Ok(self)
+    }
+
+    /// The same schedule for a site of which it is known what decides whether it stops.
+    #[must_use]
+    pub fn with_stopping(mut self, stopping: Stopping) -> Self {
+        self.stopping = stopping;
+        self
     }
 
     fn scale(&self, round: u32) -> Option<f64> {
@@ -365,6 +374,7 @@ impl NoiseSchedule {
             decay: self.decay.rate(),
             compositions: None,
             noise_is_exact: true,
+            stopping: self.stopping,
         }
     }
 }

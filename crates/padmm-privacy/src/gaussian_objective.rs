@@ -210,6 +210,7 @@ impl GaussianObjectiveSchedule {
             decay: 1.0,
             compositions: None,
             noise_is_exact: false,
+            stopping: crate::report::Stopping::SolverMayStall,
         }
     }
 }

@@ -67,7 +67,7 @@ pub use mechanism::{
 pub use normal::{mills_ratio_down, mills_ratio_up};
 pub use public::{PeerRelease, Public};
 pub use pure::{PureRequest, PureSchedule, PureStep, PureTarget};
-pub use report::{ExactMethod, PrivacyReport, SpentEpsilon};
+pub use report::{ExactMethod, PrivacyReport, SpentEpsilon, Stopping};
 pub use sample::{NoiseSource, SecureNoise};
 pub use schedule::Schedule;
 pub use sensitivity::{ObjectiveInputs, Sensitivity, SensitivityBasis, SensitivityInputs, default_tolerance};

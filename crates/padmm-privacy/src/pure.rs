@@ -277,6 +277,7 @@ impl PureSchedule {
             decay: 1.0,
             compositions: Some(self.compositions),
             noise_is_exact: false,
+            stopping: crate::report::Stopping::SolverMayStall,
         }
     }
 }

@@ -32,6 +32,16 @@ impl fmt::Display for ExactMethod {
     }
 }
 
+/// What decides whether a site stops or continues, which its neighbours see.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stopping {
+    /// Public numbers alone.
+    Public,
+    /// Public numbers, and whether the local solver reaches its tolerance, which can depend on records.
+    SolverMayStall,
+}
+
 /// Epsilon spent so far, by both conversions, rounded up.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct SpentEpsilon {
@@ -86,6 +96,8 @@ pub struct PrivacyReport {
     pub compositions: Option<Compositions>,
     /// Whether the guarantee covers finite precision (see [`crate::Mechanism::is_exact`]).
     pub noise_is_exact: bool,
+    /// What decides whether the site stops or continues.
+    pub stopping: Stopping,
 }
 
 impl PrivacyReport {

@@ -11,6 +11,8 @@ use padmm_privacy::{Certified, Drawn, Public};
 use super::{Algorithm, Local};
 use crate::agent::AgentError;
 use crate::objective::{Objective, Part};
+use crate::regularizer::norm_up;
+use crate::solvable::Demand;
 use crate::step;
 
 /// State of one agent: what it released last, what its neighbours did, and the duals. All of it is public.
@@ -93,7 +95,7 @@ impl ConsensusAdmm {
         let parts = [Part::mean(&local.problem.data)];
         let problem = local.problem;
         let objective = Objective::new(&parts, problem.loss, &problem.penalty, linear, quadratic);
-        let certified = local.solve(round, &objective);
+        let certified = local.solve(round, objective);
         // With noise in it, the linear term is no longer public: together with the release it tells a gradient.
         self.linear.clear();
         certified
@@ -122,6 +124,14 @@ impl ConsensusAdmm {
 }
 
 impl Algorithm for ConsensusAdmm {
+    fn demand(&mut self, round: u32) -> Option<Demand> {
+        let penalty = step::grown_penalty(self.penalty, self.growth, round);
+        let quadratic = step::primal_quadratic(penalty, self.planned_degree) + self.ridge;
+        let linear = norm_up(self.linear_term(penalty));
+        self.linear.clear();
+        Some(Demand::Solve { linear, quadratic })
+    }
+
     /// (primal): `x_i^{k+1} = argmin_x f_i(x) + ⟨α_i^k, x⟩ + η Σ_{j∈V_i} ‖x − ½(x̃_i^k + x̃_j^k)‖²`
     fn compute(&mut self, round: u32, drawn: &Drawn, local: Local<'_>) -> Result<Certified, AgentError> {
         let penalty = step::grown_penalty(self.penalty, self.growth, round);

@@ -20,6 +20,8 @@ use padmm_privacy::{Certified, Decay, Drawn, NoiseSchedule, PrivacyError, Public
 use super::gradient_step::gradient_step;
 use super::{Algorithm, Duty, Local, Peers, Speech, Start, padmm};
 use crate::agent::AgentError;
+use crate::regularizer::norm_up;
+use crate::solvable::Demand;
 use crate::terms::{AgentTerms, SiteFacts};
 
 /// State of one agent; the server has a few things more.
@@ -70,6 +72,14 @@ impl DpAdmm {
         self.penalty + self.inverse_steps[round as usize - 1]
     }
 
+    /// `ηw + y_i + x̃_i/τ_k`
+    fn place_center(&mut self, round: u32) {
+        let inverse_step = self.inverse_steps[round as usize - 1];
+        self.center.clone_from(&self.dual);
+        self.center.add_scaled(self.penalty, &self.model);
+        self.center.add_scaled(inverse_step, &self.own);
+    }
+
     /// `w = (1/N) Σ_i (x̃_i − y_i/η)`
     fn gather(&mut self) {
         let server = self.server.as_ref().expect("only the server gathers");
@@ -108,11 +118,14 @@ impl Algorithm for DpAdmm {
         }
     }
 
+    fn demand(&mut self, round: u32) -> Option<Demand> {
+        self.place_center(round);
+        let [at, center] = [&self.own, &self.center].map(|v| norm_up(v.as_slice()));
+        Some(Demand::Step { at, center, weight: self.weight(round) })
+    }
+
     fn compute(&mut self, round: u32, _drawn: &Drawn, local: Local<'_>) -> Result<Certified, AgentError> {
-        let inverse_step = self.inverse_steps[round as usize - 1];
-        self.center.clone_from(&self.dual);
-        self.center.add_scaled(self.penalty, &self.model);
-        self.center.add_scaled(inverse_step, &self.own);
+        self.place_center(round);
         Ok(gradient_step(self.center.as_slice(), &self.own, self.weight(round), local))
     }
 

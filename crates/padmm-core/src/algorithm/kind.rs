@@ -10,6 +10,8 @@ use super::{
 use crate::graph::Graph;
 use crate::plan::PlanDraft;
 use crate::regularizer::Penalty;
+use crate::solvable::Demand;
+use crate::step;
 use crate::terms::{AgentTerms, SiteFacts};
 
 /// Which algorithm a plan runs.
@@ -222,6 +224,40 @@ impl AlgorithmKind {
     /// Whether what it releases is protected.
     pub fn is_private(self) -> bool {
         self != AlgorithmKind::Admm
+    }
+
+    /// Whether its guarantee holds for the very bytes that leave.
+    pub fn is_exact(self) -> bool {
+        self.describe().guarantee == Guarantee::ExactGaussian
+    }
+
+    /// The regulariser's part of the problems that are solved at a site: the token's side applies it elsewhere.
+    pub(crate) fn local_penalty(self, regularizer: Penalty) -> Penalty {
+        if self == AlgorithmKind::Token { Penalty::none() } else { regularizer }
+    }
+
+    /// What a round asks for when all models that it is computed from have the length `size`, and the duals that of
+    /// `2ηd` times `walk`. Only for algorithms that are exact.
+    pub(crate) fn demand(self, site: &SiteFacts<'_>, terms: &AgentTerms, size: f64, walk: f64) -> Demand {
+        let solve = |quadratic: f64, times: f64| Demand::Solve {
+            linear: quadratic * (times * size + walk),
+            quadratic,
+        };
+        let pull = step::primal_quadratic(site.penalty, site.degree);
+        match self {
+            AlgorithmKind::PAdmm => solve(pull, 1.0),
+            AlgorithmKind::Token => solve(terms.modulus, 3.0),
+            AlgorithmKind::Linearized | AlgorithmKind::DpAdmm => {
+                let slowest = terms.inverse_steps.last().copied().unwrap_or_default();
+                let pull = if self == AlgorithmKind::DpAdmm { site.penalty } else { pull };
+                Demand::Step {
+                    at: size,
+                    center: pull * (size + walk) + slowest * size,
+                    weight: terms.modulus,
+                }
+            }
+            _ => unreachable!("{} is not exact", self.title()),
+        }
     }
 
     /// Of `rounds` rounds, those that an agent is charged for.

@@ -14,6 +14,8 @@ use padmm_privacy::{Certified, Drawn, PrivacyError, Public};
 use super::gradient_step::gradient_step;
 use super::{Algorithm, ConsensusAdmm, Local, Start, padmm};
 use crate::agent::AgentError;
+use crate::regularizer::norm_up;
+use crate::solvable::Demand;
 use crate::step;
 use crate::terms::{AgentTerms, SiteFacts};
 
@@ -36,14 +38,33 @@ impl LinearizedAdmm {
     }
 }
 
-impl Algorithm for LinearizedAdmm {
-    fn compute(&mut self, _round: u32, _drawn: &Drawn, local: Local<'_>) -> Result<Certified, AgentError> {
+impl LinearizedAdmm {
+    /// `η(d_i x̃_i + Σ_j x̃_j) + x̃_i/τ − α_i`, in the memory of the linear term.
+    fn center(&mut self) -> Vec<f64> {
         let mut center = std::mem::take(self.consensus.linear_term(self.penalty));
-        let own = &self.consensus.own;
-        center.iter_mut().zip(own.as_slice()).for_each(|(c, x)| *c = self.inverse_step * x - *c);
-        let weight =
-            step::primal_quadratic(self.penalty, self.consensus.planned_degree()) + self.inverse_step;
-        let certified = gradient_step(&center, own, weight, local);
+        let own = self.consensus.own.as_slice();
+        center.iter_mut().zip(own).for_each(|(c, x)| *c = self.inverse_step * x - *c);
+        center
+    }
+
+    /// `2ηd_i + 1/τ`
+    fn weight(&self) -> f64 {
+        step::primal_quadratic(self.penalty, self.consensus.planned_degree()) + self.inverse_step
+    }
+}
+
+impl Algorithm for LinearizedAdmm {
+    fn demand(&mut self, _round: u32) -> Option<Demand> {
+        let center = self.center();
+        let at = norm_up(self.consensus.own.as_slice());
+        let demand = Demand::Step { at, center: norm_up(&center), weight: self.weight() };
+        self.consensus.linear = center;
+        Some(demand)
+    }
+
+    fn compute(&mut self, _round: u32, _drawn: &Drawn, local: Local<'_>) -> Result<Certified, AgentError> {
+        let mut center = self.center();
+        let certified = gradient_step(&center, &self.consensus.own, self.weight(), local);
         center.clear();
         self.consensus.linear = center;
         Ok(certified)
@@ -58,7 +79,7 @@ impl Algorithm for LinearizedAdmm {
     }
 
     fn modulus(&self, _strong_convexity: f64) -> f64 {
-        step::primal_quadratic(self.penalty, self.consensus.planned_degree()) + self.inverse_step
+        self.weight()
     }
 
     fn drop_edge(&mut self, slot: usize) {

@@ -49,7 +49,8 @@ use crate::data::Dataset;
 use crate::loss::Loss;
 use crate::objective::Objective;
 use crate::regularizer::Penalty;
-use crate::solver::{Solver, Status};
+use crate::solvable::{Demand, Judgement};
+use crate::solver::{Solver, Status, proved};
 
 /// One site's records and its share of the problem: the private side of an agent.
 pub struct LocalProblem {
@@ -71,12 +72,23 @@ pub struct Local<'a> {
     pub warm_start: &'a mut Vec<f64>,
     /// The certificate that the sensitivity was derived with.
     pub tolerance: f64,
+    /// What was said about this round before it was charged; none where no guarantee is stated for the bytes that leave.
+    pub judgement: Option<Judgement>,
 }
 
 impl Local<'_> {
     /// Minimises `objective` to the tolerance, from where the last minimiser was; without a certificate the round stops.
-    fn solve(self, round: u32, objective: &Objective<'_>) -> Result<Certified, AgentError> {
-        let solution = self.solver.solve(objective, self.warm_start, self.tolerance);
+    ///
+    /// Certificates are formed with the public radius of the judgement. Where it proves a number of passes sufficient, a solver
+    /// that stalled is followed by one that cannot.
+    fn solve(self, round: u32, objective: Objective<'_>) -> Result<Certified, AgentError> {
+        let objective = objective.within(self.judgement.map_or(0.0, |j| j.radius));
+        let mut solution = self.solver.solve(&objective, self.warm_start, self.tolerance);
+        if solution.status != Status::Solved
+            && let Some(passes) = self.judgement.and_then(|j| j.passes)
+        {
+            solution = proved::solve(self.solver, &objective, passes, self.tolerance);
+        }
         if solution.status != Status::Solved {
             let (residual, tolerance) = (solution.residual, self.tolerance);
             return Err(AgentError::ToleranceNotReached { round, residual, tolerance });
@@ -138,6 +150,11 @@ pub trait Algorithm: Send {
     /// What the agent does in turn `turn` of the whole run, from 1.
     fn duty(&self, _turn: u32) -> Duty {
         Duty::BROADCAST
+    }
+
+    /// What the round will ask for, from what is public; none where no guarantee is stated for the bytes that leave.
+    fn demand(&mut self, _round: u32) -> Option<Demand> {
+        None
     }
 
     /// This round's point from the records, with its certificate. Called by the gate after the charge and the draw.

@@ -21,7 +21,8 @@ use super::{Algorithm, Duty, Local, Peers, Speech, Start, padmm};
 use crate::agent::AgentError;
 use crate::graph::PublicSeed;
 use crate::objective::{Objective, Part};
-use crate::regularizer::Penalty;
+use crate::regularizer::{Penalty, norm_up};
+use crate::solvable::Demand;
 use crate::step;
 use crate::terms::{AgentTerms, SiteFacts};
 
@@ -83,6 +84,14 @@ impl TokenAdmm {
         Peers::Only(if site < self.site { site } else { site - 1 })
     }
 
+    /// `−(2z − u_i)/γ`, into `self.linear`.
+    fn linear_term(&mut self) -> &[f64] {
+        let pull = |(z, u): (&f64, &f64)| -self.inverse_step * (2.0 * z - u);
+        self.linear.clear();
+        self.linear.extend(self.model.as_slice().iter().zip(self.memory.as_slice()).map(pull));
+        &self.linear
+    }
+
     fn take_token(&mut self) {
         self.model.clone_from(&self.token);
         self.model.shrink(&self.prox.0, &self.prox.1);
@@ -131,14 +140,17 @@ impl Algorithm for TokenAdmm {
         }
     }
 
+    fn demand(&mut self, _round: u32) -> Option<Demand> {
+        let linear = norm_up(self.linear_term());
+        Some(Demand::Solve { linear, quadratic: self.inverse_step })
+    }
+
     fn compute(&mut self, round: u32, _drawn: &Drawn, local: Local<'_>) -> Result<Certified, AgentError> {
-        let pull = |(z, u): (&f64, &f64)| -self.inverse_step * (2.0 * z - u);
-        self.linear.clear();
-        self.linear.extend(self.model.as_slice().iter().zip(self.memory.as_slice()).map(pull));
+        self.linear_term();
         let parts = [Part::mean(&local.problem.data)];
         let loss = local.problem.loss;
         let objective = Objective::new(&parts, loss, &self.no_penalty, &self.linear, self.inverse_step);
-        local.solve(round, &objective)
+        local.solve(round, objective)
     }
 
     fn derive(&mut self, _turn: u32) -> Public {

@@ -25,7 +25,7 @@ pub(crate) fn solve(
     let mut momentum: f64 = 1.0;
     objective.gradient(&y, &mut gradient, buffers);
     progress.n_evaluations += 1;
-    let mut residual = penalty.smallest_subgradient(&y, &gradient) + objective.gradient_rounding(&y);
+    let mut residual = objective.certificate(penalty.smallest_subgradient(&y, &gradient), &y);
     let mut best_residual = residual;
     for _ in 0..MAX_STEPS {
         if residual <= tolerance || !residual.is_finite() {
@@ -50,7 +50,7 @@ pub(crate) fn solve(
             }
             lipschitz = (2.0 * lipschitz).min(limit);
         }
-        residual = penalty.smallest_subgradient(&next, &next_gradient) + objective.gradient_rounding(&next);
+        residual = objective.certificate(penalty.smallest_subgradient(&next, &next_gradient), &next);
         if residual < best_residual {
             best_residual = residual;
             best.copy_from_slice(&next);

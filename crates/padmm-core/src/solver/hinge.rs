@@ -42,7 +42,7 @@ pub(crate) fn solve(
         progress.n_factorizations += solution.n_factorizations;
         let excess = objective.hinge_excess(&solution.point, width, &mut solver.buffers);
         let r = solution.residual;
-        let residual = 0.5 * (r + (r * r + 4.0 * modulus * excess).sqrt());
+        let residual = 0.5 * (r + (r * r + 4.0 * modulus * excess).sqrt()) * (1.0 + 8.0 * f64::EPSILON);
         let before = std::mem::replace(&mut x, solution.point);
         solver.spare.take_back([before]);
         if residual < best_residual {

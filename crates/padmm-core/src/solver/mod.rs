@@ -8,6 +8,7 @@
 //! | smooth loss, rough penalty | proximal Newton, coordinate descent inside ([`prox_newton`]) |
 //! | the same, wide | accelerated proximal gradient ([`fista`]) |
 //! | hinge | a sequence of smoothed hinges, each by one of the above ([`hinge`]) |
+//! | smooth loss, where one of the above gave up | proximal gradient in twice the precision, which cannot ([`proved`]) |
 
 mod direction;
 pub mod fista;
@@ -15,7 +16,9 @@ pub mod hinge;
 mod line_search;
 pub mod newton;
 pub mod newton_cg;
+pub mod proved;
 pub mod prox_newton;
+mod twofold;
 
 use crate::objective::{Objective, ObjectiveBuffers};
 use direction::Curvature;

@@ -37,7 +37,7 @@ pub(crate) fn solve(
     let mut n_steps = 0;
     for _ in 0..MAX_STEPS {
         let size = norm(&here.gradient);
-        if size + objective.gradient_rounding(&here.x) <= tolerance || !size.is_finite() {
+        if objective.certificate(size, &here.x) <= tolerance || !size.is_finite() {
             if progress.n_evaluations > 0 {
                 break;
             }
@@ -74,7 +74,7 @@ pub(crate) fn solve(
         let fewer = (size / first_size).ln() / FRESH_CONTRACTION.ln();
         curvature.charge(f64::from(n_steps) - fewer);
     }
-    let residual = size + objective.gradient_rounding(&here.x);
+    let residual = objective.certificate(size, &here.x);
     last.x.clone_from(&here.x);
     last.gradient.clone_from(&here.gradient);
     subtract(&mut last.gradient, objective.linear());

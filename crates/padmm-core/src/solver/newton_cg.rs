@@ -27,7 +27,7 @@ pub(crate) fn solve(
     progress.n_evaluations += 1;
     for _ in 0..MAX_STEPS {
         let size = norm(&here.gradient);
-        let solved = size + objective.gradient_rounding(&here.x) <= tolerance;
+        let solved = objective.certificate(size, &here.x) <= tolerance;
         if solved || !size.is_finite() || !may_go_on(curvature) {
             break;
         }
@@ -65,7 +65,7 @@ pub(crate) fn solve(
         }
         std::mem::swap(&mut here, &mut trial);
     }
-    let residual = norm(&here.gradient) + objective.gradient_rounding(&here.x);
+    let residual = objective.certificate(norm(&here.gradient), &here.x);
     spare.take_back([diagonal, d, r, z, q, hq, here.gradient, trial.x, trial.gradient]);
     progress.finish(here.x, residual, tolerance)
 }

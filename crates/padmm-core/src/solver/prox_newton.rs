@@ -31,7 +31,7 @@ pub(crate) fn solve(
     progress.n_evaluations += 1;
     for _ in 0..MAX_STEPS {
         let size = penalty.smallest_subgradient(&x, &gradient);
-        if size + objective.gradient_rounding(&x) <= tolerance || !size.is_finite() {
+        if objective.certificate(size, &x) <= tolerance || !size.is_finite() {
             break;
         }
         model.form(objective, &x, buffers);
@@ -73,7 +73,7 @@ pub(crate) fn solve(
             break;
         }
     }
-    let residual = penalty.smallest_subgradient(&x, &gradient) + objective.gradient_rounding(&x);
+    let residual = objective.certificate(penalty.smallest_subgradient(&x, &gradient), &x);
     let Model { product, sum, block, steps, .. } = model;
     spare.take_back([gradient, trial, trial_gradient, target, direction, product, sum, block, steps]);
     progress.finish(x, residual, tolerance)

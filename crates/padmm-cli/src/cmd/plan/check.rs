@@ -4,9 +4,10 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use comfy_table::{CellAlignment, Table, presets};
+use padmm_core::solvable::MOST_RATIO;
 use padmm_node::contract::{Contract, Silence};
 use padmm_node::identity::{SiteName, cards_in};
-use padmm_privacy::SpentEpsilon;
+use padmm_privacy::{SpentEpsilon, Stopping};
 use serde::Serialize;
 
 use super::super::account::up;
@@ -34,6 +35,12 @@ pub struct SiteCost {
     pub delta: f64,
     pub delta_slack: f64,
     pub epsilon_curve: Vec<SpentEpsilon>,
+    /// The part of the solver's tolerance that rounding may take; public, and above a quarter the plan is refused.
+    pub public_ratio: f64,
+    /// A neighbour's model that is longer is not used.
+    pub message_limit: f64,
+    /// What decides whether the site stops.
+    pub stopping: Stopping,
     pub messages_at_most: u64,
     pub bytes_at_most: u64,
     pub ledger_bytes_about: u64,
@@ -61,6 +68,7 @@ pub fn cost(contract: &Contract, index: usize) -> SiteCost {
     let degree = agent.degree as u64;
     let coefficients = 8 * contract.space().n_features() as u64;
     let name = |&i: &usize| contract.sites()[i].name.to_string();
+    let solvability = agent.solvability.expect("a contract's algorithm is exact");
     SiteCost {
         site: site.name.to_string(),
         neighbours: contract.neighbours(index).iter().map(name).collect(),
@@ -73,6 +81,9 @@ pub fn cost(contract: &Contract, index: usize) -> SiteCost {
         delta: report.delta,
         delta_slack: report.delta_slack,
         epsilon_curve: schedule.epsilon_curve(),
+        public_ratio: solvability.planned.ratio,
+        message_limit: solvability.message_limit,
+        stopping: solvability.stopping,
         messages_at_most: turns * degree,
         bytes_at_most: turns * degree * (coefficients + ENVELOPE),
         // What a site released, and what it heard from each neighbour.
@@ -161,7 +172,7 @@ fn text(contract: &Contract, answer: &Answer) -> String {
         }
     };
     let mut text = format!(
-        "Plan {}, hash {}\n{}, loss {}, regulariser {}, {} rounds, penalty {}; {silence}.\n\n{}\n\n{}\n\n{}\n",
+        "Plan {}, hash {}\n{}, loss {}, regulariser {}, {} rounds, penalty {}; {silence}.\n\n{}\n\n{}\n\n{}\n\n{}\n",
         answer.name,
         answer.hash,
         settings.algorithm.title(),
@@ -171,6 +182,7 @@ fn text(contract: &Contract, answer: &Answer) -> String {
         answer.penalty,
         privacy_table(answer),
         traffic_table(answer),
+        stopping_table(answer),
         explanation(contract, answer),
     );
     for warning in &answer.warnings {
@@ -227,6 +239,28 @@ fn traffic_table(answer: &Answer) -> Table {
             size(site.bytes_at_most),
             size(site.ledger_bytes_about),
             shown.join(", ") + &rest,
+        ]);
+    }
+    table
+}
+
+/// What could make a site stop in the middle, which its neighbours would see.
+fn stopping_table(answer: &Answer) -> Table {
+    let mut table = columns(
+        &["site", "rounding, of the tolerance", "allowed", "longest model used", "stops by"]
+            .map(str::to_owned),
+    );
+    for site in &answer.sites {
+        table.add_row([
+            site.site.clone(),
+            up(site.public_ratio),
+            MOST_RATIO.to_string(),
+            format!("{:.1e}", site.message_limit),
+            match site.stopping {
+                Stopping::Public => "public numbers alone",
+                Stopping::SolverMayStall => "public numbers, or a solver that stalls",
+            }
+            .to_owned(),
         ]);
     }
     table
