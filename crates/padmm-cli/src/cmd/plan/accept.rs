@@ -4,15 +4,15 @@ use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use anyhow::{Context, bail, ensure};
-use padmm_data::{check_file, write_atomically};
+use anyhow::{Context, ensure};
+use padmm_data::write_atomically;
 use padmm_node::contract::{Acceptance, Contract};
 use padmm_node::identity::{Card, Home, IdentityError, cards_in};
-use padmm_node::site::{Foreseen, foresee};
+use padmm_node::site::{Foreseen, encode_records, foresee};
 use serde_json::json;
 
 use super::super::account::up;
-use super::super::{print, print_json};
+use super::super::{OWN_EYES, print, print_json};
 use super::check::{SiteCost, cost};
 
 /// Runs `padmm plan accept`.
@@ -105,25 +105,15 @@ fn find_cards(
     Ok(found)
 }
 
+/// The file must be there, have the schema's columns and as many rows as the plan says. What its rows say decides nothing, because others see
+/// whether a plan is accepted; it is shown here, to the site's own people, before they decide.
 fn check_data(contract: &Contract, index: usize, home: &Home) -> anyhow::Result<()> {
-    let path = home.config().data()?;
-    let report = check_file(path, contract.schema())?;
-    if let Some(problem) = report.problems.first() {
-        bail!(
-            "{} does not fit the plan's schema ({} problems): {problem}; `padmm schema check` lists them",
-            path.display(),
-            report.n_problems
-        );
+    let encoded = encode_records(home, contract, index)?;
+    let warnings = encoded.warnings();
+    if !warnings.is_empty() {
+        let lines: String = warnings.iter().map(|warning| format!("Warning: {warning}\n")).collect();
+        eprint!("{lines}{OWN_EYES}\n");
     }
-    let planned = contract.sites()[index].records;
-    ensure!(
-        report.n_usable == planned,
-        "{} has {} usable records, and the plan says {planned} for {}: correct the file, or have the plan made anew with \
-         the right number",
-        path.display(),
-        report.n_usable,
-        home.name()
-    );
     Ok(())
 }
 
