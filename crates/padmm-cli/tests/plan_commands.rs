@@ -61,6 +61,7 @@ fn a_plan_is_made_checked_and_compared() {
     assert_eq!(answer["warnings"], serde_json::json!([]));
     let one = ok(at, &["plan", "check", "plan.toml", "--site", "west"]);
     assert!(one.contains("data protection officer") && one.contains("silent for 60 s"), "{one}");
+    common::assert_promise(&one);
     assert!(refused(at, &["plan", "check", "plan.toml", "--site", "east"]).contains("north, south, west"));
 
     new_plan(at, 50, "few.toml", &["--rounds", "20", "--silence", "leave:60", "--delta", "0.05"]);

@@ -15,6 +15,7 @@ use crate::error::{PrivacyError, require};
 use crate::event::Event;
 use crate::grid::Grid;
 use crate::outward::{add_up, div_up, mul_up, sqrt_up, sub_down};
+use crate::promise::Stopping;
 use crate::report::{ExactMethod, PrivacyReport, SpentEpsilon};
 use crate::sensitivity::Sensitivity;
 
@@ -105,6 +106,8 @@ pub struct NoiseSchedule {
     rho_total: ZcdpRho,
     #[serde(skip_serializing_if = "Option::is_none")]
     scales: Option<Vec<f64>>,
+    #[serde(skip)]
+    stopping: Stopping,
 }
 
 impl NoiseSchedule {
@@ -205,6 +208,7 @@ impl NoiseSchedule {
             noise_std_first,
             rho_total: ZcdpRho::ZERO,
             scales: None,
+            stopping: Stopping::default(),
         };
         grid.check(schedule.noise_std(decay.rounds()))?;
         schedule.rho_total = schedule.add_up(decay.rounds())?;
@@ -221,6 +225,12 @@ impl NoiseSchedule {
             self.rho_total = self.add_up(self.rounds())?;
         }
         Ok(self)
+    }
+
+    /// The same schedule for a site of which it is known what decides whether it stops; without this the report says that the solver may.
+    #[must_use]
+    pub fn with_stopping(self, stopping: Stopping) -> Self {
+        Self { stopping, ..self }
     }
 
     fn scale(&self, round: u32) -> Option<f64> {
@@ -365,6 +375,7 @@ impl NoiseSchedule {
             decay: self.decay.rate(),
             compositions: None,
             noise_is_exact: true,
+            stopping: self.stopping,
         }
     }
 }

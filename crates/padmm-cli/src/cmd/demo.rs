@@ -13,6 +13,7 @@ use comfy_table::{CellAlignment, Table, presets};
 use padmm_core::plan::PlanDraft;
 use padmm_node::ledger::{SiteLedger, verify};
 use padmm_node::site::open_release;
+use padmm_privacy::words::epsilon_text;
 use padmm_sim::split::{Holdout, Sites, Split};
 use padmm_sim::{NoiseKind, Simulation, SimulationPlan};
 use serde_json::json;
@@ -180,7 +181,7 @@ impl Report {
             }
         }
         for (i, site) in network.sites.iter().enumerate() {
-            let epsilon = self.epsilon.get(site.name.as_str()).map_or("-".to_owned(), |e| format!("{e:.4}"));
+            let epsilon = self.epsilon.get(site.name.as_str()).map_or("-".to_owned(), |&e| epsilon_text(e));
             table.add_row([
                 site.name.to_string(),
                 network.contract.sites()[i].records.to_string(),

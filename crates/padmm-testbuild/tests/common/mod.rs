@@ -169,7 +169,10 @@ impl Network {
 
     /// The coefficients that a site ended with.
     pub fn model(&self, site: usize) -> Vec<f64> {
-        padmm_data::read_model(&self.run_file(site, "model.json")).unwrap().values().to_vec()
+        let model = padmm_data::read_model(&self.run_file(site, "model.json")).unwrap();
+        let statement = model.privacy().and_then(|privacy| privacy["statement"].as_str()).unwrap_or_default();
+        assert!(statement.contains("every row of the file is a record"), "the promise in words: {statement}");
+        model.values().to_vec()
     }
 
     /// Runs all sites to their end without any disturbance.

@@ -9,9 +9,9 @@ use padmm_data::write_atomically;
 use padmm_node::contract::{Acceptance, Contract};
 use padmm_node::identity::{Card, Home, IdentityError, cards_in};
 use padmm_node::site::{Foreseen, encode_records, foresee};
+use padmm_privacy::words::{delta_text, epsilon_text};
 use serde_json::json;
 
-use super::super::account::up;
 use super::super::{OWN_EYES, print, print_json};
 use super::check::{SiteCost, cost};
 
@@ -123,16 +123,16 @@ fn check_cap(foreseen: &Foreseen, home: &Home) -> anyhow::Result<()> {
     let earlier = if spent.value() > 0.0 {
         format!(
             "earlier runs on these records cost ε = {}, and with this plan it would be",
-            up(spent.value())
+            epsilon_text(spent.value())
         )
     } else {
         "the plan costs".to_owned()
     };
     ensure!(
         foreseen.is_within_cap(),
-        "{earlier} ε = {} at δ = {:e}, where {} allows ε = {}: raise the cap, or ask for a plan that costs less",
-        up(total.value()),
-        cap.delta.value(),
+        "{earlier} ε = {} at δ = {}, where {} allows ε = {}: raise the cap, or ask for a plan that costs less",
+        epsilon_text(total.value()),
+        delta_text(cap.delta.value()),
         home.config().path().display(),
         cap.epsilon.value(),
     );
@@ -160,16 +160,16 @@ fn check_run_folder(contract: &Contract, home: &Home) -> anyhow::Result<()> {
 fn price(cost: &SiteCost, foreseen: &Foreseen) -> String {
     let Foreseen { spent, total, cap } = foreseen;
     format!(
-        "It costs ε = {} at δ = {:e} of the privacy of this site's {} records, if all rounds are run; models go to {}.\n\
-         Of the cap, ε = {} at δ = {:e}, {} is spent so far; after this plan it is {}.",
-        up(cost.epsilon_exact),
-        cost.delta,
+        "It costs ε = {} at δ = {} of the privacy of this site's {} records, if all rounds are run; models go to {}.\n\
+         Of the cap, ε = {} at δ = {}, {} is spent so far; after this plan it is {}.",
+        epsilon_text(cost.epsilon_exact),
+        delta_text(cost.delta),
         cost.records,
         cost.neighbours.join(", "),
         cap.epsilon.value(),
-        cap.delta.value(),
-        up(spent.value()),
-        up(total.value()),
+        delta_text(cap.delta.value()),
+        epsilon_text(spent.value()),
+        epsilon_text(total.value()),
     )
 }
 
