@@ -4,7 +4,7 @@
 mod common;
 
 use std::path::Path;
-use std::process::Output;
+use std::process::{Command, Output, Stdio};
 use std::time::SystemTime;
 
 use common::{SCHEMA, ok, padmm, refused};
@@ -135,6 +135,25 @@ fn a_file_of_which_no_row_fits_is_accepted_with_a_loud_warning() {
     fine[1] = b"60,0.5,B,north,yes".to_vec();
     write(at, &fine);
     assert_eq!(String::from_utf8(accept(at, "trial").stderr).unwrap(), "");
+}
+
+/// Warnings are written only where there is something to warn of; if nobody reads them any more, that must not show either.
+#[test]
+fn a_terminal_that_went_away_decides_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    study(at, &rows());
+    plan(at, "trial", N);
+    let mut neighbour = rows();
+    neighbour[0] = b"?,?,?,?,?".to_vec();
+    for rows in [rows(), neighbour] {
+        write(at, &rows);
+        let mut command = Command::new(env!("CARGO_BIN_EXE_padmm"));
+        command.args(["plan", "accept", "trial.toml", "--home", "north", "--cards", "cards", "--yes"]);
+        let mut child = command.current_dir(at).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        drop(child.stderr.take());
+        assert_eq!(child.wait().unwrap().code(), Some(0));
+    }
 }
 
 /// Two schemas that differ in what counts as missing are two questions about how many records have a value. The plan's number of records

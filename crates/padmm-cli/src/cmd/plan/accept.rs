@@ -112,7 +112,8 @@ fn check_data(contract: &Contract, index: usize, home: &Home) -> anyhow::Result<
     let warnings = encoded.warnings();
     if !warnings.is_empty() {
         let lines: String = warnings.iter().map(|warning| format!("Warning: {warning}\n")).collect();
-        eprint!("{lines}{OWN_EYES}\n");
+        // A terminal that went away must not decide either, and it is written to only where there are warnings.
+        let _ = write!(std::io::stderr(), "{lines}{OWN_EYES}\n");
     }
     Ok(())
 }
