@@ -113,7 +113,7 @@ fn check_data(contract: &Contract, index: usize, home: &Home) -> anyhow::Result<
     if !warnings.is_empty() {
         let lines: String = warnings.iter().map(|warning| format!("Warning: {warning}\n")).collect();
         // A terminal that went away must not decide either, and it is written to only where there are warnings.
-        let _ = write!(std::io::stderr(), "{lines}{OWN_EYES}\n");
+        let _ = writeln!(std::io::stderr(), "{lines}{OWN_EYES}");
     }
     Ok(())
 }
