@@ -60,12 +60,21 @@ fn accept(at: &Path, name: &str) -> Output {
 }
 
 /// All that anybody outside the site can know of an acceptance: how the command ended, what it says, and the files that may be sent.
-fn outcome(at: &Path, name: &str) -> (Option<i32>, Vec<u8>, Option<Vec<u8>>, Option<Vec<u8>>) {
+#[derive(PartialEq)]
+struct Outcome {
+    code: Option<i32>,
+    said: Vec<u8>,
+    acceptance: Option<Vec<u8>>,
+    plan: Option<Vec<u8>>,
+}
+
+fn outcome(at: &Path, name: &str) -> Outcome {
     let folder = at.join("north/runs").join(name);
     let _ = std::fs::remove_dir_all(&folder);
     let output = accept(at, name);
     let file = |name: &str| std::fs::read(folder.join(name)).ok();
-    (output.status.code(), output.stdout, file("north.accept"), file("plan.toml"))
+    let (acceptance, plan) = (file("north.accept"), file("plan.toml"));
+    Outcome { code: output.status.code(), said: output.stdout, acceptance, plan }
 }
 
 /// Whether the site would start the run, and with how many records.
@@ -99,8 +108,8 @@ fn one_record_decides_neither_whether_a_plan_is_accepted_nor_whether_a_site_star
     study(at, &rows());
     plan(at, "trial", N);
     let expected = outcome(at, "trial");
-    assert_eq!(expected.0, Some(0));
-    assert!(expected.2.is_some());
+    assert_eq!(expected.code, Some(0));
+    assert!(expected.acceptance.is_some() && expected.plan.is_some());
     assert_eq!(start(at, "trial"), Ok(N));
     for (other, problem) in OTHERS {
         let mut neighbour = rows();
