@@ -120,7 +120,8 @@ class Simulation:
 
     def __repr__(self) -> str:
         setting = self.record["setting"]
-        spent = "no privacy" if self.privacy.epsilon_exact is None else f"epsilon {self.privacy.epsilon_exact:.4f}"
+        epsilon = self.privacy.epsilon_exact
+        spent = "no privacy" if epsilon is None else f"epsilon {_padmm.epsilon_text(epsilon)}"
         return (
             f"Simulation({setting['plan']['algorithm']} on {setting['dataset']}, {len(setting['sites'])} sites, "
             f"{spent}, loss {self.summary['model_loss']['mean']:.4f})"
@@ -207,7 +208,7 @@ class _Bar:
         self.bar.update(progress.done - self.done)
         self.done = progress.done
         if hasattr(self.bar, "set_postfix"):
-            spent = {} if progress.epsilon is None else {"epsilon": f"{progress.epsilon:.2f}"}
+            spent = {} if progress.epsilon is None else {"epsilon": _padmm.epsilon_text(progress.epsilon)}
             self.bar.set_postfix({"loss": f"{progress.average_loss:.4f}", **spent})
 
 

@@ -30,6 +30,7 @@ __all__ = [
     "compose_pure",
     "convert",
     "curve",
+    "epsilon_text",
     "spend",
 ]
 
@@ -209,3 +210,12 @@ def convert(
     if len(given) != 1:
         raise TypeError("give exactly one of rho, mu, epsilon, paper_epsilon and gaussian_rho")
     return _padmm.convert(*given[0], to, delta, epsilon)
+
+
+def epsilon_text(epsilon: float) -> str:
+    """An epsilon as people should be told it: four decimals, and never below it, where rounding to the nearest is half the time.
+
+    >>> epsilon_text(0.693701)
+    '0.6938'
+    """
+    return _padmm.epsilon_text(epsilon)

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use padmm_figure::html::{Block, CalloutKind, Column, Page, Section, Table};
 use padmm_figure::{Figure, Panel, Series, Style};
-use padmm_privacy::{AccountantKind, SensitivityBasis};
+use padmm_privacy::words::{delta_text, epsilon_text, noise_text, upper_text};
+use padmm_privacy::{AccountantKind, SensitivityBasis, outward};
 use padmm_sim::metrics::ModelMetrics;
 use padmm_sim::record::{MeanStd, PrivacyRecord, Record};
 
@@ -130,7 +131,7 @@ fn guarantee(record: &Record) -> Vec<Block> {
     let kind =
         if is_proved && privacy.noise_is_exact { CalloutKind::Guarantee } else { CalloutKind::Warning };
     let title = if is_proved {
-        format!("ε = {:.4} at δ = {}", up(privacy.epsilon_exact), privacy.delta)
+        format!("ε = {} at δ = {}", epsilon_text(privacy.epsilon_exact), delta_text(privacy.delta))
     } else {
         "No guarantee is stated".to_owned()
     };
@@ -160,16 +161,15 @@ fn callout(kind: CalloutKind, title: &str, text: &str) -> Block {
 
 fn compositions(privacy: &PrivacyRecord) -> Table {
     let all = privacy.compositions.expect("only asked for where there are some");
-    let row =
-        |name: &str, epsilon: f64, delta: String| vec![name.to_owned(), format!("{:.4}", up(epsilon)), delta];
+    let row = |name: &str, epsilon: f64, delta: String| vec![name.to_owned(), epsilon_text(epsilon), delta];
     Table {
         caption: "The same noise under every composition rule".into(),
         columns: vec![Column::text("rule"), Column::number("ε"), Column::number("δ")],
         rows: vec![
             row("basic: the sum of the rounds (as published)", all.basic, "0".into()),
-            row("zCDP", all.zcdp, privacy.delta.to_string()),
-            row("Rényi, best order", all.rdp, privacy.delta.to_string()),
-            row("optimal composition", all.exact, privacy.delta.to_string()),
+            row("zCDP", all.zcdp, delta_text(privacy.delta)),
+            row("Rényi, best order", all.rdp, delta_text(privacy.delta)),
+            row("optimal composition", all.exact, delta_text(privacy.delta)),
         ],
         highlight: vec![],
     }
@@ -238,18 +238,20 @@ fn facts(record: &Record) -> Vec<(String, String)> {
     ];
     if let Some(p) = &record.privacy {
         let spent = format!(
-            "ε {:.4} exact, {:.4} by the method's own paper, δ {}, ρ {:.5}",
-            up(p.epsilon_exact),
-            up(p.epsilon_paper),
-            p.delta,
-            p.rho_total
+            "ε {} exact, {} by the method's own paper, δ {}, ρ {}",
+            epsilon_text(p.epsilon_exact),
+            epsilon_text(p.epsilon_paper),
+            delta_text(p.delta),
+            upper_text(p.rho_total)
         );
         facts.push(("Privacy", spent));
         facts.push((
             "Noise",
             format!(
-                "standard deviation {:.4} first, {:.4} last; sensitivity {:.4e}",
-                p.noise_std_first, p.noise_std_last, p.sensitivity
+                "standard deviation {} first, {} last; sensitivity {}",
+                noise_text(p.noise_std_first),
+                noise_text(p.noise_std_last),
+                upper_text(p.sensitivity)
             ),
         ));
     }
@@ -259,7 +261,9 @@ fn facts(record: &Record) -> Vec<(String, String)> {
 fn sites(record: &Record) -> Table {
     let charge = |name: &str| {
         let own = record.charges.iter().find(|c| c.site == name);
-        own.map_or("–".to_owned(), |c| format!("{:.5}", c.rho_per_round.iter().sum::<f64>()))
+        own.map_or("–".to_owned(), |c| {
+            upper_text(c.rho_per_round.iter().copied().fold(0.0, outward::add_up))
+        })
     };
     Table {
         caption: "Sites".into(),
@@ -445,9 +449,8 @@ fn comparison_table(records: &[(PathBuf, Record)], names: &[String]) -> Table {
     let number = |m: &MeanStd| format!("{:.4} ± {:.4}", m.mean, m.std);
     let row = |(name, (_, r)): (&String, &(PathBuf, Record))| {
         let s = &r.summary;
-        let epsilon = |f: fn(&PrivacyRecord) -> f64| {
-            r.privacy.as_ref().map_or("–".into(), |p| format!("{:.4}", up(f(p))))
-        };
+        let epsilon =
+            |f: fn(&PrivacyRecord) -> f64| r.privacy.as_ref().map_or("–".into(), |p| epsilon_text(f(p)));
         vec![
             name.clone(),
             epsilon(|p| p.epsilon_exact),
@@ -510,7 +513,7 @@ fn setting_table(d: &Drawn, cases: &[&Case], records: &BTreeMap<String, Record>)
     for case in cases {
         let record = &records[&Store::key(case)?];
         let epsilon = |f: fn(&PrivacyRecord) -> f64| {
-            record.privacy.as_ref().map_or("–".to_owned(), |p| format!("{:.3}", (f(p) * 1e3).ceil() / 1e3))
+            record.privacy.as_ref().map_or("–".to_owned(), |p| epsilon_text(f(p)))
         };
         let series = d.experiment.find(&case.series).map_or(String::new(), |s| s.label.clone());
         let row = vec![
@@ -544,9 +547,4 @@ fn setting_table(d: &Drawn, cases: &[&Case], records: &BTreeMap<String, Record>)
 /// Splits that are dealt anew for each run give one row, the first.
 fn case_is_repeated(rows: &[Vec<String>], row: &[String]) -> bool {
     rows.iter().any(|r| r[..2] == row[..2])
-}
-
-/// Four decimals, upward: a printed ε is not below the reported one.
-fn up(epsilon: f64) -> f64 {
-    (epsilon * 1e4).ceil() / 1e4
 }

@@ -73,7 +73,7 @@ fn schema_drafts_and_checks() {
     let at = folder.path();
     ok(at, &["data", "export", "heart", "--out", "heart.csv"]);
     let report = ok(at, &["schema", "check", "heart.csv", "--schema", "heart.schema.toml"]);
-    assert!(report.contains("740 usable") && report.contains("own eyes"), "{report}");
+    assert!(report.contains("740 are usable") && report.contains("own eyes"), "{report}");
     let report = ok(at, &["schema", "check", "heart.csv", "--schema", "heart.schema.toml", "--json"]);
     assert_eq!(json(&report)["dropped"], 180);
     ok(at, &["schema", "draft", "heart.csv", "--out", "draft.toml"]);

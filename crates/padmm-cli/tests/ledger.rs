@@ -64,10 +64,15 @@ fn show_tells_a_review_board_what_was_spent() {
         "west",
         "not finished",
         "round 3",
-        "patient",
+        "Everything that has left this site",
     ] {
         assert!(text.contains(needle), "{needle} is not in: {text}");
     }
+    common::assert_promise(&text);
+    // e^ε is shown at its value or above: rounded to the nearest it was below half the time.
+    let factor = text.split("e^ε = ").nth(1).unwrap().split(',').next().unwrap();
+    let (shown, truth) = (factor.parse::<f64>().unwrap(), ledger.epsilon_spent().value().exp());
+    assert!(shown >= truth && shown <= truth * 1.001 + 1e-4, "{factor} for {truth}");
     let value = json(&ok(folder.path(), &["ledger", "show", "h.ledger", "--json"]));
     assert_eq!(value["epsilon_spent"].as_f64().unwrap(), ledger.epsilon_spent().value());
     assert_eq!((&value["runs"][0]["released"], &value["runs"][0]["bytes"]), (&2.into(), &6.into()));

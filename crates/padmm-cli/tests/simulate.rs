@@ -256,6 +256,11 @@ fn the_papers_sensitivity_is_labelled_everywhere() {
     }
     let proved = ok(at, &[&STUDY[..], &["--out", "proved"]].concat());
     assert!(proved.contains("derived per record") && !proved.contains("NOT PROVED"), "{proved}");
+    common::assert_promise(&proved);
+    let statement = json(&read(at, "proved/model.json"))["privacy"]["statement"].clone();
+    common::assert_promise(statement.as_str().unwrap());
+    ok(at, &["report", "proved", "--out", "proved.html"]);
+    common::assert_promise(&read(at, "proved.html"));
 }
 
 #[test]

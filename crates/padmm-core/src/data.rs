@@ -79,6 +79,13 @@ pub struct Row<'a> {
     pub label: f64,
 }
 
+impl Row<'_> {
+    /// Whether the record counts for nothing ([`Dataset::push_empty`]).
+    pub fn is_empty(&self) -> bool {
+        self.scale == 0.0
+    }
+}
+
 /// Consecutive encoded records, column by column of storage.
 #[derive(Clone, Copy)]
 pub(crate) struct Columns<'a> {
@@ -144,9 +151,34 @@ impl Dataset {
         self.joint = joint::OnDemand::default();
     }
 
-    /// Adds a copy of a record of another set of the same shape and bound.
+    /// Adds a record that counts for nothing: its feature vector is exactly zero, so its gradient is zero whatever the model.
+    ///
+    /// At a real site every row of a file is a record (MATH §3), and one that cannot be read as its schema says becomes this. It is in
+    /// the number of records like any other. The hot columns must exist because loops follow them; what they lead to is
+    /// multiplied by zero.
+    pub fn push_empty(&mut self, hot: &[u32], label: f64) {
+        let zeros = vec![0.0; self.n_numeric];
+        self.push(&zeros, hot, label);
+        if let Some(scale) = self.scale.last_mut() {
+            *scale = 0.0;
+        }
+    }
+
+    /// Adds a copy of a record of another set of the same shape and bound; one that counts for nothing stays so.
     pub fn push_row(&mut self, row: Row<'_>) {
-        self.push(row.numeric, row.hot, row.label);
+        if row.is_empty() {
+            self.push_empty(row.hot, row.label);
+        } else {
+            self.push(row.numeric, row.hot, row.label);
+        }
+    }
+
+    /// The records that count for something. For what people are told about records, such as an accuracy; never for what a site
+    /// learns from, because how many they are depends on records.
+    pub fn counted(&self) -> Dataset {
+        let mut counted = self.empty_like();
+        self.rows().filter(|row| !row.is_empty()).for_each(|row| counted.push_row(row));
+        counted
     }
 
     /// Adds all records of another set of the same shape and bound, as they are.

@@ -9,11 +9,13 @@
 
 mod draft;
 mod encode;
+mod encoded;
 mod error;
 mod matrix;
 
 pub use draft::{ColumnDraft, LabelDraft, Scalar, SchemaDraft, SiteDraft};
-pub use encode::{Cell, Encoded, Encoder, Purpose, Sites, looks_like_header};
+pub use encode::{Cell, Encoder, Purpose, looks_like_header};
+pub use encoded::{Encoded, OWN_EYES, Sites, Unusable};
 pub use error::SchemaError;
 pub use matrix::MatrixEncoder;
 
@@ -24,7 +26,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum MissingRule {
-    /// The record is left out. The rule looks at one record at a time, so adjacency survives it.
+    /// The record is left out; at a real site, where leaving it out would show in the number of records, it counts for nothing
+    /// ([`Purpose::Site`]). The rule looks at one record at a time, so adjacency survives it.
     Drop,
     /// The cell takes its column's public `fill`.
     Fill,

@@ -67,6 +67,84 @@ fn absent(files: &[(String, String)], words: &[&str]) {
     assert!(found.is_empty(), "these do not belong there:\n{}", found.join("\n"));
 }
 
+/// The macros in which texts are put together, each from its name to its closing parenthesis, with the line where it begins.
+fn formatting(text: &str) -> Vec<(usize, &str)> {
+    let mut found = vec![];
+    for name in [
+        "format!(",
+        "format_args!(",
+        "write!(",
+        "writeln!(",
+        "print!(",
+        "println!(",
+        "eprint!(",
+        "eprintln!(",
+        "bail!(",
+        "ensure!(",
+        "error(",
+    ] {
+        for (start, _) in text.match_indices(name) {
+            let (mut depth, mut in_text, mut end) = (0usize, false, text.len());
+            let mut bytes = text.bytes().enumerate().skip(start);
+            while let Some((at, byte)) = bytes.next() {
+                match byte {
+                    b'\\' if in_text => drop(bytes.next()),
+                    b'"' => in_text = !in_text,
+                    b'(' if !in_text => depth += 1,
+                    b')' if !in_text => {
+                        depth -= 1;
+                        if depth == 0 {
+                            end = at;
+                            break;
+                        }
+                    }
+                    _ => {}
+                }
+            }
+            found.push((1 + text[..start].matches('\n').count(), &text[start..end]));
+        }
+    }
+    found
+}
+
+/// What a formatting macro prints with so many decimals or with an exponent: the names within braces, or the arguments that stand for them.
+fn rounded_arguments(call: &str) -> Vec<String> {
+    let Some(open) = call.find('"') else { return vec![] };
+    let bytes = call.as_bytes();
+    let close =
+        (open + 1..call.len()).find(|&i| bytes[i] == b'"' && bytes[i - 1] != b'\\').unwrap_or(call.len() - 1);
+    let (mut arguments, mut depth, mut last) = (vec![], 0i32, close + 1);
+    for (i, byte) in bytes.iter().enumerate().skip(close + 1) {
+        match byte {
+            b'(' | b'[' | b'{' => depth += 1,
+            b')' | b']' | b'}' => depth -= 1,
+            b',' if depth == 0 => {
+                arguments.push(call[last..i].trim());
+                last = i + 1;
+            }
+            _ => {}
+        }
+    }
+    arguments.push(call[last..].trim());
+    // What comes before the first comma is nothing.
+    let arguments = &arguments[1..];
+    let (mut found, mut place) = (vec![], 0);
+    for piece in call[open..close].replace("{{", "").split('{').skip(1) {
+        let Some((inside, _)) = piece.split_once('}') else { continue };
+        let (name, spec) = inside.split_once(':').unwrap_or((inside, ""));
+        let argument = if name.is_empty() {
+            place += 1;
+            arguments.get(place - 1).copied().unwrap_or_default()
+        } else {
+            name
+        };
+        if spec.contains('.') || spec.ends_with('e') {
+            found.push(argument.to_owned());
+        }
+    }
+    found
+}
+
 /// Crates of ours that a manifest names.
 fn own_dependencies(name: &str) -> Vec<String> {
     dependencies_in(name, &["dependencies", "dev-dependencies", "build-dependencies"])
@@ -217,4 +295,71 @@ fn nothing_is_left_unfinished() {
             }
         }
     }
+}
+
+/// Whether an expression is about a privacy loss.
+fn is_privacy_loss(expression: &str) -> bool {
+    let words = expression.split(|c: char| !c.is_alphanumeric() && c != '_');
+    let is_one = |word: &str| {
+        ["epsilon", "delta", "spent"].iter().any(|name| word.starts_with(name))
+            || ["e", "eps"].contains(&word)
+    };
+    words.into_iter().any(is_one)
+}
+
+/// An epsilon that is rounded to the nearest is half the time too small. One file rounds, outward; everybody else asks it.
+#[test]
+fn numbers_about_privacy_are_said_by_one_file() {
+    let names = crates();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let mut found = vec![];
+    for (name, text) in sources(&names).iter().filter(|(name, _)| name != "crates/padmm-privacy/src/words.rs")
+    {
+        // What unit tests say to a developer is not said to people.
+        let text = text.split("#[cfg(test)]\nmod").next().unwrap_or_default();
+        for (line, call) in formatting(text) {
+            let rounded = rounded_arguments(call).into_iter().filter(|argument| is_privacy_loss(argument));
+            found.extend(rounded.map(|argument| format!("{name}:{line}: {argument}")));
+        }
+        for (line, code) in code(text) {
+            let by_hand = (3..=6).any(|digits| code.contains(&format!("* 1e{digits}).ceil()")));
+            let factor = code.split(".exp()").next().is_some_and(|before| {
+                before.len() < code.len()
+                    && is_privacy_loss(
+                        before.rsplit(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default(),
+                    )
+            });
+            if by_hand || factor {
+                found.push(format!("{name}:{line}: {}", code.trim()));
+            }
+        }
+    }
+    for entry in fs::read_dir(root().join("python/padmm")).unwrap().map(|e| e.unwrap().path()) {
+        if entry.extension().is_none_or(|e| e != "py") {
+            continue;
+        }
+        let text = fs::read_to_string(&entry).unwrap();
+        for (line, code) in text.lines().enumerate() {
+            for piece in code.split('{').skip(1).filter_map(|piece| piece.split_once('}')) {
+                let is_rounded = piece.0.rsplit_once(":.").is_some_and(|(name, _)| is_privacy_loss(name));
+                if is_rounded {
+                    found.push(format!("{}:{}: {}", entry.display(), line + 1, piece.0));
+                }
+            }
+        }
+    }
+    assert!(found.is_empty(), "say it with padmm_privacy::words:\n{}", found.join("\n"));
+}
+
+/// The test above sees what it is meant to see.
+#[test]
+fn rounding_by_hand_is_noticed() {
+    let text = "let a = format!(\"loss {:.4}, {} and {:.4}\", f(x, y), z, up(p.epsilon_exact));\nlet b = format!(\"{spent:e}\");";
+    let calls = formatting(text);
+    assert_eq!(calls.iter().map(|c| c.0).collect::<Vec<_>>(), [1, 2]);
+    assert_eq!(rounded_arguments(calls[0].1), ["f(x, y)", "up(p.epsilon_exact)"]);
+    assert_eq!(rounded_arguments(calls[1].1), ["spent"]);
+    assert!(
+        is_privacy_loss("up(p.epsilon_exact)") && is_privacy_loss("spent") && !is_privacy_loss("f(x, y)")
+    );
 }

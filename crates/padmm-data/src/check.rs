@@ -1,7 +1,7 @@
 //! Does a file fit its schema? Answered in counts, rows and columns, never in records.
 
-use crate::DataError;
 use crate::table::Table;
+use crate::{DataError, push};
 use padmm_core::schema::{Purpose, Schema, SchemaError};
 use std::path::Path;
 
@@ -11,12 +11,14 @@ const LISTED: usize = 20;
 /// What a check found. The counts are computed from records: they are for the site's own eyes (MATH §8).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckReport {
-    /// Records in the file.
+    /// Rows of the file: the number of records that a plan names, and the only number here that does not depend on what they say.
     pub n_records: usize,
-    /// Records that can be used.
+    /// Records that can be used; at a real site the others count for nothing.
     pub n_usable: usize,
     /// Records that the missing-value rule leaves out.
     pub n_dropped: usize,
+    /// Records that do not fit.
+    pub n_refused: usize,
     /// How many values of each numeric column are clipped to their bounds.
     pub n_clipped: Vec<(String, usize)>,
     /// Columns of the encoded record.
@@ -37,7 +39,7 @@ pub fn check_file(path: &Path, schema: &Schema) -> Result<CheckReport, DataError
     let mut problems = Vec::new();
     let mut n_refused = 0;
     table.for_each(|row, cells| {
-        if let Err(problem) = encoder.push_record(row, cells.iter().copied()) {
+        if let Err(problem) = push(&mut encoder, row, cells) {
             n_refused += 1;
             if problems.len() < LISTED {
                 problems.push(problem);
@@ -56,6 +58,7 @@ pub fn check_file(path: &Path, schema: &Schema) -> Result<CheckReport, DataError
         n_records: encoded.n_read + n_refused,
         n_usable: encoded.records.n_records(),
         n_dropped: encoded.n_dropped,
+        n_refused,
         n_features: encoded.features.n_features(),
         n_clipped: encoded.n_clipped,
         n_problems,

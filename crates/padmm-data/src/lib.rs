@@ -19,9 +19,9 @@ pub use shipped::{ShippedFile, ShippedSet, shipped, shipped_set};
 pub use write::write_atomically;
 
 use padmm_core::model::Model;
-use padmm_core::schema::{Encoded, Purpose, Schema, SchemaDraft};
+use padmm_core::schema::{Encoded, Encoder, Purpose, Schema, SchemaDraft, SchemaError};
 use std::path::{Path, PathBuf};
-use table::Table;
+use table::{Cells, Table};
 
 /// Where records come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,8 +73,22 @@ pub fn encode_file(path: &Path, schema: &Schema, purpose: Purpose) -> Result<Enc
     let mut encoder = schema
         .encoder_for(purpose, table.header())
         .map_err(|problem| DataError::Records { path: path.to_owned(), problem })?;
-    table.for_each(|row, cells| encoder.push_record(row, cells.iter().copied()).map(|_| ()))?;
+    table.for_each(|row, cells| push(&mut encoder, row, cells).map(|_| ()))?;
     Ok(encoder.finish())
+}
+
+/// Encodes the file of a real site: every row is a record, whatever it says. No error of this function is about a record, beside those of a file
+/// that is damaged as a whole.
+pub fn encode_site_file(path: &Path, schema: &Schema) -> Result<Encoded, DataError> {
+    encode_file(path, schema, Purpose::Site)
+}
+
+/// Adds a record of a table, or what is wrong with it.
+fn push(encoder: &mut Encoder<'_>, row: u64, cells: Cells<'_>) -> Result<bool, SchemaError> {
+    match cells {
+        Ok(cells) => encoder.push_record(row, cells.iter().copied()),
+        Err(problem) => encoder.push_unusable(row, problem),
+    }
 }
 
 /// Reads and checks a `schema.toml`.

@@ -38,12 +38,13 @@ impl Table {
         }
     }
 
-    /// Hands over every record with its row in the file; the header is row 1, also where a format has none.
+    /// Hands over every record with its row in the file; the header is row 1, also where a format has none. A record that the
+    /// format cannot give as texts comes with the reason in place of its cells.
     ///
     /// An error of `each` ends the reading and comes back with the file's name.
     pub(crate) fn for_each(
         self,
-        mut each: impl FnMut(u64, &[Option<&str>]) -> Result<(), SchemaError>,
+        mut each: impl FnMut(u64, Cells<'_>) -> Result<(), SchemaError>,
     ) -> Result<(), DataError> {
         match self {
             Table::Csv(table) => table.for_each(&mut each),
@@ -53,5 +54,18 @@ impl Table {
     }
 }
 
-/// What is done with one record: its row and its cells, where `None` is a missing cell.
-type Each<'e> = &'e mut dyn FnMut(u64, &[Option<&str>]) -> Result<(), SchemaError>;
+/// The cells of one record, where `None` is a missing cell; or why it has none.
+pub(crate) type Cells<'c> = Result<&'c [Option<&'c str>], SchemaError>;
+
+/// What is done with one record: its row and its cells.
+type Each<'e> = &'e mut dyn FnMut(u64, Cells<'_>) -> Result<(), SchemaError>;
+
+/// A record that ends the reading, as an error about its file.
+fn refusal(path: &Path, problem: SchemaError) -> DataError {
+    let path = path.to_owned();
+    match problem {
+        SchemaError::NotText { row } => DataError::NotUtf8 { path, row },
+        SchemaError::NotPlain { column, .. } => DataError::Nested { path, column },
+        problem => DataError::Records { path, problem },
+    }
+}

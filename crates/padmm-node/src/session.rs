@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use padmm_core::agent::{Agent, AgentError, Outcome};
 use padmm_core::message::{Content, Outgoing, Stage};
+use padmm_privacy::words::epsilon_text;
 use padmm_privacy::{Payload, PrivacyError};
 
 use crate::fault::{self, Point};
@@ -380,7 +381,7 @@ impl Session {
             let spent = self
                 .epsilons
                 .get(turn as usize - 1)
-                .map_or(String::new(), |e| format!(", epsilon so far {e:.4}"));
+                .map_or(String::new(), |e| format!(", epsilon so far {}", epsilon_text(*e)));
             let line = format!(
                 "round {turn} of {}: {} bytes to each neighbour{spent}",
                 self.start.rounds,

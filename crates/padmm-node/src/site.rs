@@ -4,6 +4,7 @@
 mod foresee;
 mod ledger_of_data;
 mod outputs;
+mod records;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -12,7 +13,6 @@ use std::time::{Duration, Instant, SystemTime};
 use padmm_core::agent::{Agent, AgentSetup};
 use padmm_core::algorithm::AlgorithmKind;
 use padmm_core::data::Dataset;
-use padmm_core::schema::Purpose;
 use padmm_privacy::{Gate, NoiseSource, Payload, PrivacyError, RequiredCertificate, SecureNoise};
 
 use crate::contract::{self, Acceptance, Contract, ContractError, difference};
@@ -30,6 +30,7 @@ use padmm_core::message::Stage;
 pub use foresee::{Foreseen, foresee};
 pub use ledger_of_data::{DataChoice, fingerprint};
 pub use outputs::{Outputs, RunResult};
+pub use records::encode_records;
 
 /// Why a site does not run, or stops.
 #[derive(Debug, thiserror::Error)]
@@ -68,13 +69,13 @@ pub enum SiteError {
         accepted: String,
     },
     /// Other records than the plan says.
-    #[error("{file} has {found} usable records and the plan says {planned} for {site}: the noise follows from this number, so it must be the same. Make a new plan, or bring back the file that was planned with", file = file.display())]
+    #[error("{file} has {found} rows and the plan says {planned} records for {site}: every row is a record, whatever it says, and the noise follows from their number, so it must be the same. Make a new plan, or bring back the file that was planned with", file = file.display())]
     Records {
         /// The file.
         file: PathBuf,
         /// This site.
         site: String,
-        /// Records here.
+        /// Rows here.
         found: usize,
         /// Records in the plan.
         planned: usize,
@@ -241,25 +242,9 @@ impl Prepared {
         self.contract.sites().iter().map(|s| s.name.to_string()).collect()
     }
 
-    /// The site's records, which must be as many as the plan says.
+    /// The site's records: every row of its file is one, and they must be as many as the plan says.
     pub fn records(&self) -> Result<Dataset, SiteError> {
-        let file = self.home.config().data()?;
-        let schema = self.contract.schema();
-        let encoded = padmm_data::encode_file(file, schema, Purpose::Train)?;
-        encoded
-            .check_trainable()
-            .map_err(|problem| padmm_data::DataError::Records { path: file.to_owned(), problem })?;
-        let loss = self.contract.plan().settings().loss;
-        if loss.is_classification() != encoded.label_is_binary() {
-            return Err(SiteError::Label { loss: loss.to_string() });
-        }
-        let site = &self.contract.sites()[self.me];
-        let (found, planned) = (encoded.records.n_records(), site.records);
-        if found != planned {
-            let (file, site) = (file.to_owned(), site.name.to_string());
-            return Err(SiteError::Records { file, site, found, planned });
-        }
-        Ok(encoded.records)
+        Ok(encode_records(&self.home, &self.contract, self.me)?.records)
     }
 
     /// Runs until there is a model, the site is asked to stop, or something is wrong.
@@ -267,7 +252,11 @@ impl Prepared {
         for warning in &self.warnings {
             journal.log(Level::Warning, "expiry", warning);
         }
-        let records = Arc::new(self.records()?);
+        let encoded = encode_records(&self.home, &self.contract, self.me)?;
+        for warning in records::own_eyes(&encoded) {
+            journal.log(Level::Warning, "records", &warning);
+        }
+        let records = Arc::new(encoded.records);
         let ledger = if options.ledger_in_memory {
             ledger_of_data::in_memory(&self.home)?
         } else {

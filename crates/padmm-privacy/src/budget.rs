@@ -131,7 +131,18 @@ pub enum Adjacency {
 impl fmt::Display for Adjacency {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::ReplaceOne => f.write_str("replace one record of one site"),
+            Self::ReplaceOne => f.write_str("replace one record of one site by any other"),
+        }
+    }
+}
+
+impl Adjacency {
+    /// What counts as a record, and what is public: one sentence.
+    pub fn explanation(&self) -> &'static str {
+        match self {
+            Self::ReplaceOne => {
+                "At a site every row of the file is a record, whatever its contents, and the number of rows is public."
+            }
         }
     }
 }

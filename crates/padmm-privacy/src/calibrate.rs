@@ -15,7 +15,8 @@ use crate::error::{PrivacyError, require};
 use crate::event::Event;
 use crate::grid::Grid;
 use crate::outward::{add_up, div_up, mul_up, sqrt_up, sub_down};
-use crate::report::{ExactMethod, PrivacyReport, SpentEpsilon, Stopping};
+use crate::promise::Stopping;
+use crate::report::{ExactMethod, PrivacyReport, SpentEpsilon};
 use crate::sensitivity::Sensitivity;
 
 /// Vectors longer than this are not models that anyone would release coordinate by coordinate.
@@ -105,6 +106,7 @@ pub struct NoiseSchedule {
     rho_total: ZcdpRho,
     #[serde(skip_serializing_if = "Option::is_none")]
     scales: Option<Vec<f64>>,
+    #[serde(skip)]
     stopping: Stopping,
 }
 
@@ -206,7 +208,7 @@ impl NoiseSchedule {
             noise_std_first,
             rho_total: ZcdpRho::ZERO,
             scales: None,
-            stopping: Stopping::SolverMayStall,
+            stopping: Stopping::default(),
         };
         grid.check(schedule.noise_std(decay.rounds()))?;
         schedule.rho_total = schedule.add_up(decay.rounds())?;
@@ -225,11 +227,10 @@ impl NoiseSchedule {
         Ok(self)
     }
 
-    /// The same schedule for a site of which it is known what decides whether it stops.
+    /// The same schedule for a site of which it is known what decides whether it stops; without this the report says that the solver may.
     #[must_use]
-    pub fn with_stopping(mut self, stopping: Stopping) -> Self {
-        self.stopping = stopping;
-        self
+    pub fn with_stopping(self, stopping: Stopping) -> Self {
+        Self { stopping, ..self }
     }
 
     fn scale(&self, round: u32) -> Option<f64> {

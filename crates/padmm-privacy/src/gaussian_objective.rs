@@ -41,6 +41,7 @@ use crate::convert::{paper_epsilon, rho_to_mu};
 use crate::error::{PrivacyError, require};
 use crate::event::Event;
 use crate::outward::{add_up, div_up, mul_up};
+use crate::promise::Stopping;
 use crate::renyi::RenyiCurve;
 use crate::report::{ExactMethod, PrivacyReport, SpentEpsilon};
 use crate::sensitivity::{ObjectiveInputs, SensitivityBasis};
@@ -210,7 +211,7 @@ impl GaussianObjectiveSchedule {
             decay: 1.0,
             compositions: None,
             noise_is_exact: false,
-            stopping: crate::report::Stopping::SolverMayStall,
+            stopping: Stopping::SolverMayStall,
         }
     }
 }

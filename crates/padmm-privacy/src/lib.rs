@@ -12,7 +12,8 @@
 //! | from one privacy measure to another | `convert`, on `normal` and `outward` |
 //! | how the noise fades over rounds | `decay` |
 //! | how fine the release grid is, and what discreteness costs | `grid` |
-//! | how much noise a budget asks for | `calibrate`, `pure`, `gaussian_objective`, all of them a `schedule`; in words: `report` |
+//! | how much noise a budget asks for | `calibrate`, `pure`, `gaussian_objective`, all of them a `schedule`, with a `report` |
+//! | what people are told: numbers, and the promise in words | `words`, `promise` |
 //! | where the randomness comes from | `sample` |
 //! | how noise and value become integers on a grid | `mechanism` |
 //! | what was spent | `ledger`; over several runs: `spending` |
@@ -36,6 +37,7 @@ mod mechanism;
 mod normal;
 pub mod outward;
 mod privacy_loss;
+mod promise;
 mod public;
 mod pure;
 mod renyi;
@@ -44,6 +46,7 @@ mod sample;
 mod schedule;
 mod sensitivity;
 mod spending;
+pub mod words;
 
 pub use accountant::{
     Accountant, BasicAccountant, GdpAccountant, PureAccountant, RdpAccountant, ZcdpAccountant, ZcdpConversion,
@@ -65,9 +68,10 @@ pub use mechanism::{
     RequiredCertificate, Unprotected,
 };
 pub use normal::{mills_ratio_down, mills_ratio_up};
+pub use promise::{Promise, Stopping};
 pub use public::{PeerRelease, Public};
 pub use pure::{PureRequest, PureSchedule, PureStep, PureTarget};
-pub use report::{ExactMethod, PrivacyReport, SpentEpsilon, Stopping};
+pub use report::{ExactMethod, PrivacyReport, SpentEpsilon};
 pub use sample::{NoiseSource, SecureNoise};
 pub use schedule::Schedule;
 pub use sensitivity::{ObjectiveInputs, Sensitivity, SensitivityBasis, SensitivityInputs, default_tolerance};

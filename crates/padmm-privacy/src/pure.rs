@@ -11,6 +11,7 @@ use crate::convert::rho_to_mu;
 use crate::error::{PrivacyError, require};
 use crate::event::Event;
 use crate::outward::{add_up, div_down, mul_down, mul_up};
+use crate::promise::Stopping;
 use crate::report::{ExactMethod, PrivacyReport, SpentEpsilon};
 use crate::sensitivity::{ObjectiveInputs, Sensitivity, SensitivityBasis};
 
@@ -277,7 +278,7 @@ impl PureSchedule {
             decay: 1.0,
             compositions: Some(self.compositions),
             noise_is_exact: false,
-            stopping: crate::report::Stopping::SolverMayStall,
+            stopping: Stopping::SolverMayStall,
         }
     }
 }

@@ -5,7 +5,9 @@ use std::fmt;
 
 use crate::budget::Adjacency;
 use crate::composition::Compositions;
+use crate::promise::{Promise, Stopping};
 use crate::sensitivity::SensitivityBasis;
+use crate::words::{epsilon_text, pair_text};
 
 /// How the exact epsilon was computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -30,16 +32,6 @@ impl fmt::Display for ExactMethod {
             Self::Rdp => "Renyi divergences at the best order",
         })
     }
-}
-
-/// What decides whether a site stops or continues, which its neighbours see.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Stopping {
-    /// Public numbers alone.
-    Public,
-    /// Public numbers, and whether the local solver reaches its tolerance, which can depend on records.
-    SolverMayStall,
 }
 
 /// Epsilon spent so far, by both conversions, rounded up.
@@ -96,75 +88,52 @@ pub struct PrivacyReport {
     pub compositions: Option<Compositions>,
     /// Whether the guarantee covers finite precision (see [`crate::Mechanism::is_exact`]).
     pub noise_is_exact: bool,
-    /// What decides whether the site stops or continues.
+    /// What decides whether the site stops, which is a condition of the guarantee.
     pub stopping: Stopping,
 }
 
 impl PrivacyReport {
+    /// What is promised; `None` where no guarantee is stated.
+    fn promise(&self) -> Option<Promise> {
+        (self.sensitivity_basis != SensitivityBasis::Paper).then(|| Promise {
+            subject: format!("Everything that this site sends in {} rounds, taken together,", self.rounds),
+            epsilon: self.epsilon_exact,
+            delta: self.delta,
+            pure_epsilon: self.compositions.as_ref().map(|all| all.basic),
+            adjacency: self.adjacency,
+            stopping: self.stopping,
+            noise_is_exact: self.noise_is_exact,
+        })
+    }
+
     /// The guarantee in plain words, for a data-protection officer: one paragraph.
     pub fn statement(&self) -> String {
-        let Self { rounds, delta, adjacency, .. } = self;
-        if self.sensitivity_basis == SensitivityBasis::Paper {
+        let Some(promise) = self.promise() else {
             return format!(
-                "NO GUARANTEE IS STATED. The noise of these {rounds} rounds was scaled by {}, which is not a proved bound \
-                 for the influence of one record. If it were one, the run would satisfy ({:.4}, {delta:e})-differential \
-                 privacy. Do not use this setting on real data.",
+                "NO GUARANTEE IS STATED. The noise of these {} rounds was scaled by {}, which is not a proved bound for the \
+                 influence of one record. If it were one, the run would satisfy {}-differential privacy. Do not use this \
+                 setting on real data.",
+                self.rounds,
                 self.sensitivity_basis,
-                round_up(self.epsilon_exact),
+                pair_text(self.epsilon_exact, self.delta),
             );
-        }
-        let promise = match &self.compositions {
-            None => format!("({:.4}, {delta:e})-differential privacy", round_up(self.epsilon_exact)),
-            Some(all) => format!(
-                "({:.4}, {delta:e})-differential privacy, and ({:.4}, 0)-differential privacy by adding up the rounds,",
-                round_up(self.epsilon_exact),
-                round_up(all.basic),
-            ),
         };
-        let free = match rounds - self.rounds_charged {
+        let free = match self.rounds - self.rounds_charged {
             0 => String::new(),
             free => format!(" In {free} of the rounds it uses no data."),
         };
         let other = match self.exact_method {
             ExactMethod::Gdp | ExactMethod::ZcdpOptimal => format!(
-                " By the paper's looser conversion the same noise would be reported as epsilon = {:.4}.",
-                round_up(self.epsilon_paper),
+                " By the paper's looser conversion the same noise would be reported as epsilon = {}.",
+                epsilon_text(self.epsilon_paper),
             ),
             ExactMethod::OptimalComposition => String::new(),
             ExactMethod::Rdp => format!(
-                " Epsilon was found by {}; by zCDP it would be {:.4}.",
+                " Epsilon was found by {}; by zCDP it would be {}.",
                 self.exact_method,
-                round_up(self.epsilon_paper),
+                epsilon_text(self.epsilon_paper),
             ),
         };
-        let precision = if self.noise_is_exact {
-            ""
-        } else {
-            " THIS HOLDS IN EXACT ARITHMETIC ONLY: the noise is made of floating-point numbers and the local problem is solved \
-             up to a tolerance, which the guarantee does not cover. Use this method for comparison in simulation, not on \
-             real data."
-        };
-        format!(
-            "Everything that this site sends in {rounds} rounds, taken together, satisfies {promise} for the change \
-             \"{adjacency}\".{free} Whoever sees all messages, knows every other record and tries to tell \
-             whether a given record or a different one was used is right at most {:.1}% of the time, where guessing is \
-             right 50% of the time. The number of records is not protected. A person with several records, or with \
-             records at several sites, is protected less: ask for the group bound.{other}{precision}",
-            self.best_guess_percent(),
-        )
+        format!("{}{free}{other}", promise.statement())
     }
-
-    /// Success probability of the best test between two equally likely neighbours, in percent, rounded up to a tenth.
-    ///
-    /// (epsilon, delta) bounds it by `(e^epsilon + delta) / (1 + e^epsilon)`.
-    fn best_guess_percent(&self) -> f64 {
-        let odds = libm::exp(-self.epsilon_exact);
-        let success = (1.0 + self.delta * odds) / (1.0 + odds);
-        (libm::ceil(success * 1000.0) / 10.0).min(100.0)
-    }
-}
-
-/// Four decimals, upward, so that the printed number is not below the reported one.
-fn round_up(epsilon: f64) -> f64 {
-    libm::ceil(epsilon * 1e4) / 1e4
 }

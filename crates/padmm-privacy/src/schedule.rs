@@ -8,6 +8,7 @@ use crate::event::Event;
 use crate::gaussian_objective::GaussianObjectiveSchedule;
 use crate::mechanism::{GammaOutput, GridGaussian, Mechanism, ObjectivePerturbation, RequiredCertificate};
 use crate::outward::add_up;
+use crate::promise::Stopping;
 use crate::pure::{PureSchedule, PureTarget};
 use crate::report::{PrivacyReport, SpentEpsilon};
 
@@ -106,6 +107,15 @@ impl Schedule {
             Self::Gaussian(schedule) => schedule.report(),
             Self::Pure(schedule) => schedule.report(),
             Self::GaussianObjective(schedule) => schedule.report(),
+        }
+    }
+
+    /// The same schedule for a site of which it is known what decides whether it stops. Noise on the objective always needs the solver.
+    #[must_use]
+    pub fn with_stopping(self, stopping: Stopping) -> Self {
+        match self {
+            Self::Gaussian(schedule) => Self::Gaussian(schedule.with_stopping(stopping)),
+            other => other,
         }
     }
 

@@ -157,7 +157,7 @@ fn quantities_refuse_what_they_cannot_mean() {
     assert!(serde_json::from_str::<Budget>(r#"{"epsilon":2.0,"delta":0.1}"#).is_ok());
     assert!(serde_json::from_str::<Decay>(r#"{"rounds":0,"rate":0.9}"#).is_err());
     assert_eq!(serde_json::to_string(&Delta::new(0.25).unwrap()).unwrap(), "0.25");
-    assert_eq!(Adjacency::ReplaceOne.to_string(), "replace one record of one site");
+    assert_eq!(Adjacency::ReplaceOne.to_string(), "replace one record of one site by any other");
 }
 
 #[test]

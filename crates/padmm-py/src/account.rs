@@ -176,3 +176,9 @@ pub fn convert(
     };
     Ok(converted)
 }
+
+/// An epsilon as people are told it: four decimals, never below it.
+#[pyfunction]
+pub fn epsilon_text(epsilon: f64) -> String {
+    padmm_privacy::words::epsilon_text(epsilon)
+}

@@ -21,7 +21,7 @@ use pyo3::prelude::*;
 #[pymodule]
 mod _padmm {
     #[pymodule_export]
-    use super::account::{account, compose_gaussian, compose_pure, convert};
+    use super::account::{account, compose_gaussian, compose_pure, convert, epsilon_text};
     #[pymodule_export]
     use super::graph::{build_graph, graph_spectrum};
     #[pymodule_export]

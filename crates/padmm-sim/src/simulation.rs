@@ -188,10 +188,11 @@ impl Simulation {
         &self.terms
     }
 
-    /// Accuracy of a model on all training records; none for regression.
+    /// Accuracy of a model on the evaluation records, which are all training records if none were set aside; none for regression.
     pub fn accuracy(&self, model: &[f64]) -> Option<f64> {
         let train: Vec<&Dataset> = self.shards.iter().map(|s| &**s).collect();
-        score(self.setting.plan.settings().loss, &train, model, true).accuracy
+        let scored = if self.test.n_records() > 0 { &[&self.test][..] } else { &train };
+        score(self.setting.plan.settings().loss, scored, model, true).accuracy
     }
 
     /// The pooled minimiser.

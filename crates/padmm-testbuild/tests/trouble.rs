@@ -249,7 +249,7 @@ fn another_number_of_records_than_the_plans_is_refused() {
     let file = network.sites[0].home.join("records.csv");
     let before = std::fs::read_to_string(&file).unwrap();
     edit(&file, |text| text.lines().take(50).collect::<Vec<_>>().join("\n") + "\n");
-    assert_says(&refusal(&network, 0, &[]), &["has 49 usable records", "says 60 for north"]);
+    assert_says(&refusal(&network, 0, &[]), &["has 49 rows", "says 60 records for north"]);
     std::fs::write(&file, before).unwrap();
     goes_on(&network, &mut Running::new(&network));
 }

@@ -11,7 +11,6 @@ use padmm_privacy::{
 use serde::Serialize;
 
 use super::print;
-pub use render::up;
 
 /// Rows of the curve that are shown without `--all-rounds`.
 const ROWS: u32 = 12;

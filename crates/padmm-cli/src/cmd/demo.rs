@@ -13,6 +13,7 @@ use comfy_table::{CellAlignment, Table, presets};
 use padmm_core::plan::PlanDraft;
 use padmm_node::ledger::{SiteLedger, verify};
 use padmm_node::site::open_release;
+use padmm_privacy::words::epsilon_text;
 use padmm_sim::split::{Holdout, Sites, Split};
 use padmm_sim::{NoiseKind, Simulation, SimulationPlan};
 use serde_json::json;
@@ -180,7 +181,7 @@ impl Report {
             }
         }
         for (i, site) in network.sites.iter().enumerate() {
-            let epsilon = self.epsilon.get(site.name.as_str()).map_or("-".to_owned(), |e| format!("{e:.4}"));
+            let epsilon = self.epsilon.get(site.name.as_str()).map_or("-".to_owned(), |&e| epsilon_text(e));
             table.add_row([
                 site.name.to_string(),
                 network.contract.sites()[i].records.to_string(),
@@ -194,7 +195,7 @@ impl Report {
         let most = self.simulated.iter().copied().fold(f64::MIN, f64::max);
         let compared = match self.accuracy {
             Some(accuracy) if !self.simulated.is_empty() => format!(
-                "Accuracy on all records (which only this demonstration can see together): {accuracy:.4}; the simulator, with the same \
+                "Accuracy on all usable records (which only this demonstration can see together): {accuracy:.4}; the simulator, with the same \
                  plan and five other draws of noise: {mean:.4} ({least:.4} to {most:.4}).\n"
             ),
             _ => String::new(),
@@ -225,12 +226,11 @@ fn simulation(network: &Network, seed: u64) -> anyhow::Result<Simulation> {
     let contract = &network.contract;
     let mut shards = vec![];
     for site in &network.sites {
-        shards.push(
-            padmm_data::encode_file(&site.data, contract.schema(), padmm_core::schema::Purpose::Train)?
-                .records,
-        );
+        shards.push(padmm_data::encode_site_file(&site.data, contract.schema())?.records);
     }
-    let test = shards[0].empty_like();
+    // Models are scored on the records that say something; those that count for nothing would be counted as right or wrong.
+    let mut test = shards[0].empty_like();
+    shards.iter().for_each(|shard| test.append(&shard.counted()));
     let names = network.sites.iter().map(|s| s.name.to_string()).collect();
     let setting = SimulationPlan {
         dataset: "the sites' files".to_owned(),

@@ -5,7 +5,8 @@ use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 use comfy_table::{CellAlignment, Table, presets};
 use padmm_data::write_atomically;
 use padmm_node::ledger::{LedgerView, RunState, SiteLedger, Verified, to_csv, to_json, verify};
-use padmm_privacy::{Budget, Delta};
+use padmm_privacy::words::{delta_text, epsilon_text};
+use padmm_privacy::{Budget, Delta, Promise, Stopping};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
@@ -131,7 +132,7 @@ fn cap_sentence(from: Budget, to: Budget, spent: f64) -> String {
     } else {
         " Write the same into [cap] of site.toml: a site runs only if both agree."
     };
-    format!("{text} Spent so far: ε = {}.{rest}{config}\n", up(spent))
+    format!("{text} Spent so far: ε = {}.{rest}{config}\n", epsilon_text(spent))
 }
 
 fn sentence(path: &std::path::Path, found: &Verified) -> String {
@@ -143,7 +144,7 @@ fn sentence(path: &std::path::Path, found: &Verified) -> String {
         found.runs,
         found.releases,
         found.forfeited,
-        up(found.epsilon_spent),
+        epsilon_text(found.epsilon_spent),
         found.head.hash,
     )
 }
@@ -155,13 +156,8 @@ fn verified(found: &Verified) -> Value {
     })
 }
 
-/// Four digits behind the point, rounded up: what was spent is never shown smaller.
-fn up(value: f64) -> String {
-    format!("{:.4}", (value * 1e4).ceil() / 1e4)
-}
-
 fn budget(budget: Budget) -> String {
-    format!("ε = {} at δ = {:e}", budget.epsilon, budget.delta.value())
+    format!("ε = {} at δ = {}", budget.epsilon, delta_text(budget.delta.value()))
 }
 
 /// The first digits of a hash.
@@ -178,7 +174,7 @@ fn show(view: &LedgerView) -> String {
         state.opened_at(),
         state.opened().program,
         budget(cap),
-        up(spent),
+        epsilon_text(spent),
     );
     text += &format!("Fingerprint of the records (keyed): {}\n\n", state.fingerprint());
     if state.runs().next().is_none() {
@@ -194,12 +190,14 @@ fn show(view: &LedgerView) -> String {
             rounds.join(", ")
         );
     }
-    text += &format!(
-        "\nWhat ε means: whatever anyone knows and does with all that left, replacing one patient's record by any other changes the \
-         probability of any conclusion by a factor of at most e^ε = {:.2}, up to a probability of δ.\n",
-        spent.exp(),
-    );
-    text
+    text + &format!("\n{}\n", promise(view).statement())
+}
+
+/// What all runs together promise. The ledger does not know what the solvers of its runs could do, so nothing is promised about that.
+fn promise(view: &LedgerView) -> Promise {
+    let (spent, delta) = (view.state().epsilon_spent().value(), view.state().cap().delta.value());
+    let subject = "Everything that has left this site, computed from these records in all runs together,";
+    Promise::new(subject, spent, delta, Stopping::SolverMayStall)
 }
 
 fn table(view: &LedgerView, delta: Delta) -> Table {
@@ -214,7 +212,7 @@ fn table(view: &LedgerView, delta: Delta) -> Table {
             run.started_at.clone(),
             run.last_at.clone(),
             format!("{} of {}", run.n_released(), run.start.rounds),
-            up(run.spending.epsilon(delta).value()),
+            epsilon_text(run.spending.epsilon(delta).value()),
             run.bytes.to_string(),
             if lost.is_empty() { "none".to_owned() } else { lost.join(", ") },
             if run.is_finished { "finished" } else { "not finished" }.to_owned(),
@@ -248,7 +246,7 @@ fn summary(view: &LedgerView) -> Value {
         "data_set": state.opened().data_set, "opened_at": state.opened_at(), "program": state.opened().program,
         "format": state.opened().format, "fingerprint": state.fingerprint(), "cap": state.cap(),
         "epsilon_spent": state.epsilon_spent(), "rho_spent": state.spending().rho(), "entries": view.head().seq,
-        "head": view.head().hash.to_string(), "runs": runs,
+        "head": view.head().hash.to_string(), "runs": runs, "statement": promise(view).statement(),
     })
 }
 

@@ -19,9 +19,7 @@ pub mod theory;
 use anyhow::Context;
 use std::io::{ErrorKind, Write};
 
-/// What is said wherever numbers that were computed from records are shown.
-pub const OWN_EYES: &str =
-    "These numbers are computed from records and are not private: they are for this site's own eyes.";
+pub use padmm_core::schema::OWN_EYES;
 
 /// Writes to standard output. A reader that went away, such as `head`, is no error.
 pub fn print(text: &str) -> anyhow::Result<()> {

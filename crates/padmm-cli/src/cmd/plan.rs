@@ -71,7 +71,8 @@ struct New {
     /// What the columns mean
     #[arg(long, value_name = "FILE.toml")]
     schema: PathBuf,
-    /// A site's card and the public number of its usable records; once for every site
+    /// A site's card and the public number of its records, which is the number of rows of its file (`padmm schema check`); once for
+    /// every site
     #[arg(long = "card", value_name = "FILE:RECORDS", required = true)]
     cards: Vec<CardAndRecords>,
     /// wait, or leave:SECONDS: what is done about a site that is not heard of

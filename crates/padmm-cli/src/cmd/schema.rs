@@ -74,7 +74,7 @@ fn check(file: &Path, schema: &Path, json: bool) -> anyhow::Result<()> {
         eprintln!("{OWN_EYES}");
         print_json(&json!({
             "ok": report.n_problems == 0, "records": report.n_records, "usable": report.n_usable,
-            "dropped": report.n_dropped, "clipped": clipped, "features": report.n_features,
+            "dropped": report.n_dropped, "refused": report.n_refused, "clipped": clipped, "features": report.n_features,
             "n_problems": report.n_problems, "problems": problems,
         }))?;
     } else {
@@ -89,8 +89,10 @@ fn check(file: &Path, schema: &Path, json: bool) -> anyhow::Result<()> {
 
 fn in_words(report: &CheckReport) -> String {
     let mut text = format!(
-        "{} records: {} usable, {} dropped for missing values. {} encoded columns.\n",
-        report.n_records, report.n_usable, report.n_dropped, report.n_features
+        "{} rows: this is the number of records for a plan. Every row is a record, whatever it says. {} encoded columns.\n\
+         For this site's own eyes: {} are usable, {} lack a value that is not filled, {} do not fit the schema. At a real site those that are not \
+         usable count for nothing.\n",
+        report.n_records, report.n_features, report.n_usable, report.n_dropped, report.n_refused
     );
     for (column, n) in report.n_clipped.iter().filter(|(_, n)| *n > 0) {
         text += &format!("  {column}: {n} values are outside the bounds and are clipped\n");

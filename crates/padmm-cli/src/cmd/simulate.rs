@@ -8,6 +8,7 @@ use padmm_core::model::{Model, Provenance};
 use padmm_core::plan::Output;
 use padmm_data::{Loaded, load, write_model};
 use padmm_privacy::SensitivityBasis;
+use padmm_privacy::words::{delta_text, epsilon_text, noise_text, upper_text};
 use padmm_sim::metrics::ModelMetrics;
 use padmm_sim::record::{MeanStd, Record, RunRecord};
 use padmm_sim::{Progress, Simulation, SimulationPlan};
@@ -58,7 +59,8 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let watch = |p: Progress| {
         bar.set_length(p.total);
         bar.set_position(p.done);
-        let epsilon = p.epsilon.map_or(String::from("no privacy"), |e| format!("ε spent {e:.2}"));
+        let epsilon =
+            p.epsilon.map_or(String::from("no privacy"), |e| format!("ε spent {}", epsilon_text(e)));
         bar.set_message(format!("average loss {:.4}, {epsilon}", p.average_loss));
     };
     let Loaded { schema, encoded, .. } = loaded;
@@ -185,8 +187,6 @@ fn privacy_lines(record: &Record) -> String {
     let Some(p) = &record.privacy else {
         return "\nno privacy: the agents exchanged their exact models\n".to_owned();
     };
-    // Four decimals, upward.
-    let up = |epsilon: f64| (epsilon * 1e4).ceil() / 1e4;
     let warning = match p.sensitivity_basis {
         SensitivityBasis::Record => "",
         SensitivityBasis::Paper => ": NOT PROVED, no guarantee is stated",
@@ -194,31 +194,31 @@ fn privacy_lines(record: &Record) -> String {
     let simulated = report::simulated_noise(record).unwrap_or_default();
     let spent = match &p.compositions {
         None => format!(
-            "ε exact {:.4}, by the paper's formula {:.4}, δ {} (of which {:.1e} for the noise being discrete)",
-            up(p.epsilon_exact),
-            up(p.epsilon_paper),
-            p.delta,
-            p.delta_slack,
+            "ε exact {}, by the paper's formula {}, δ {} (of which {} for the noise being discrete)",
+            epsilon_text(p.epsilon_exact),
+            epsilon_text(p.epsilon_paper),
+            delta_text(p.delta),
+            delta_text(p.delta_slack),
         ),
         Some(all) => format!(
-            "ε {:.4} at δ {}: by optimal composition {:.4}, Rényi {:.4}, zCDP {:.4}; {:.4} at δ 0 by adding up {} rounds",
-            up(p.epsilon_exact),
-            p.delta,
-            up(all.exact),
-            up(all.rdp),
-            up(all.zcdp),
-            up(all.basic),
+            "ε {} at δ {}: by optimal composition {}, Rényi {}, zCDP {}; {} at δ 0 by adding up {} rounds",
+            epsilon_text(p.epsilon_exact),
+            delta_text(p.delta),
+            epsilon_text(all.exact),
+            epsilon_text(all.rdp),
+            epsilon_text(all.zcdp),
+            epsilon_text(all.basic),
             p.rounds_charged,
         ),
     };
     format!(
         "\n{spent}\n\
-         ρ {:.5}, noise std {:.4} in the first round and {:.4} in the last\n\
-         sensitivity {:.4e}: {}{warning}\n\n{}\n",
-        p.rho_total,
-        p.noise_std_first,
-        p.noise_std_last,
-        p.sensitivity,
+         ρ {}, noise std {} in the first round and {} in the last\n\
+         sensitivity {}: {}{warning}\n\n{}\n",
+        upper_text(p.rho_total),
+        noise_text(p.noise_std_first),
+        noise_text(p.noise_std_last),
+        upper_text(p.sensitivity),
         p.sensitivity_basis,
         wrapped(&format!("{} {simulated}", p.statement), 110),
     )

@@ -8,6 +8,7 @@ use padmm_core::plan::PlanDraft;
 use padmm_core::regularizer::Regularizer;
 use padmm_core::terms::{Network, Terms};
 use padmm_core::theory::{FreeParameters, StartDistance, Theory, TheoryInput};
+use padmm_privacy::words::delta_text;
 use padmm_privacy::{AccountantKind, Schedule};
 use serde::Serialize;
 
@@ -125,11 +126,11 @@ pub fn run(args: Args) -> Result<()> {
     }
     println!("Graph `{}` over {} agents, {} edges", args.graph, args.agents, graph.n_edges());
     println!(
-        "Penalty η = {:.6e}{}; noise for ε = {}, δ = {:e} ({} accountant)",
+        "Penalty η = {:.6e}{}; noise for ε = {}, δ = {} ({} accountant)",
         terms.penalty,
         if args.penalty.is_none() { " (derived)" } else { "" },
         args.epsilon,
-        args.delta,
+        delta_text(args.delta),
         args.accountant,
     );
     println!("{}", spectrum_table(&theory.spectrum));

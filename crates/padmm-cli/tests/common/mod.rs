@@ -65,6 +65,23 @@ pub fn refused(folder: &Path, args: &[&str]) -> String {
     text
 }
 
+/// The promise is said in the same words everywhere: what is hidden, by how much, and under which conditions.
+pub fn assert_promise(text: &str) {
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ").replace("&quot;", "\"");
+    for part in [
+        "-differential privacy for the change \"replace one record of one site by any other\"",
+        "by a factor of at most e^ε = ",
+        "is right at most ",
+        " % of the time, where guessing is right 50 % of the time",
+        "At a site every row of the file is a record, whatever its contents, and the number of rows is public.",
+        "ask for the group bound",
+        "The promise holds if the site runs the program as it is shipped, with exact noise. Whether ",
+        "How long computations take is not covered, and neither is anybody with access to the site",
+    ] {
+        assert!(text.contains(part), "`{part}` is not in: {text}");
+    }
+}
+
 /// Text as JSON.
 pub fn json(text: &str) -> serde_json::Value {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))

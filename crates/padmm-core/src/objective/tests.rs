@@ -119,3 +119,106 @@ fn exact_subgradient(penalty: &Penalty, x: &[f64]) -> Vec<Double> {
     }
     subgradient
 }
+
+/// Some records, and the same with records of zeros among them.
+fn with_and_without_zeros(n: usize, n_numeric: usize) -> (Dataset, Dataset) {
+    let p = n_numeric + 9;
+    let mut with = Dataset::new(p, n_numeric, 3, 1.2);
+    let mut state = 3u64;
+    for r in 0..n {
+        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        let draw = (state >> 33) as u32;
+        let first = n_numeric as u32;
+        let hot = [first + draw % 4, first + 4 + draw / 4 % 4, first + 8];
+        let label = if draw % 3 == 0 { 1.0 } else { -1.0 };
+        if draw % 5 == 0 {
+            with.push_empty(&hot, label);
+        } else {
+            let numbers: Vec<f64> = (0..n_numeric).map(|k| ((r * (k + 3)) as f64).sin()).collect();
+            with.push(&numbers, &hot, label);
+        }
+    }
+    let without = with.counted();
+    assert!(without.n_records() > n / 2 && without.n_records() < n);
+    (with, without)
+}
+
+/// Few and many numbers, with joint columns and without, all loops: a record of zeros adds to no sum but the constant of the loss.
+#[test]
+fn records_of_zeros_count_for_nothing() {
+    for (n, n_numeric) in [(60, 3), (700, 6), (2600, 11), (2600, 40)] {
+        let (with, without) = with_and_without_zeros(n, n_numeric);
+        assert_eq!(with.joint().is_some(), n > 2048);
+        let p = with.n_features();
+        let space = FeatureSpace { intercept: Some(p - 1), ..FeatureSpace::numeric(p) };
+        let penalty = Penalty::new(&Regularizer::None, &space, 1.0);
+        let weight = 1.0 / n as f64;
+        let (x, v): (Vec<f64>, Vec<f64>) =
+            (0..p).map(|j| ((j as f64 * 0.7).cos(), (j as f64 * 1.3).sin())).unzip();
+        let near = |a: &[f64], b: &[f64], what: &str| {
+            let off = a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+            assert!(off < 1e-13, "{what}: off by {off:e} with {n} records, {n_numeric} numbers");
+        };
+        let losses = [
+            Loss::Logistic,
+            Loss::HuberizedHinge { width: 0.5 },
+            Loss::Huber { width: 0.5 },
+            Loss::Squared,
+            Loss::Hinge,
+        ];
+        for loss in losses {
+            let of = |data: &Dataset| {
+                let parts = [Part { data, weight }];
+                let objective = Objective::new(&parts, loss, &penalty, &[], 0.0);
+                let mut buffers = ObjectiveBuffers::default();
+                let (mut gradient, mut hessian) = (vec![0.0; p], vec![0.0; p * p]);
+                let (mut diagonal, mut product) = (vec![0.0; p], vec![0.0; p]);
+                objective.gradient(&x, &mut gradient, &mut buffers);
+                let value = objective.value(&x, &mut buffers);
+                let excess = objective.hinge_excess(&x, 0.5, &mut buffers);
+                if loss.curvature_bound().is_some() {
+                    objective.hessian(&x, &mut hessian, &mut buffers);
+                    objective.prepare_hessian_vector(&x, &mut diagonal, &mut buffers);
+                    objective.hessian_vector(&v, &mut product, &mut buffers);
+                }
+                (gradient, [hessian, diagonal, product].concat(), value, excess)
+            };
+            let (found, expected) = (of(&with), of(&without));
+            near(&found.0, &expected.0, &format!("{loss}, gradient"));
+            near(&found.1, &expected.1, &format!("{loss}, Hessian"));
+            near(&[found.3], &[expected.3], &format!("{loss}, excess"));
+            // At a model of zeros every record has the margin of a record of zeros.
+            let constant = |z: f64| match loss {
+                Loss::Logistic => 2f64.ln(),
+                Loss::Hinge | Loss::HuberizedHinge { .. } => 1.0,
+                Loss::Huber { width } => width * (z.abs() - width / 2.0),
+                _ => 0.5 * z * z,
+            };
+            let zeros = with.rows().filter(|row| row.is_empty()).map(|row| constant(row.label)).sum::<f64>();
+            near(&[found.2 - weight * zeros], &[expected.2], &format!("{loss}, value"));
+        }
+    }
+}
+
+/// Not nearly nothing: nothing, intercept included, so that no model brings such a record to light.
+#[test]
+fn a_set_of_zeros_has_no_gradient_at_all() {
+    let mut data = Dataset::new(5, 2, 2, 1.0);
+    (0..100).for_each(|r| data.push_empty(&[2 + r % 2, 4], if r % 3 == 0 { 1.0 } else { -1.0 }));
+    let mut copy = data.empty_like();
+    data.rows().for_each(|row| copy.push_row(row));
+    copy.append(&data);
+    assert_eq!((copy.n_records(), copy.counted().n_records()), (200, 0));
+    let penalty = Penalty::new(&Regularizer::None, &FeatureSpace::numeric(5), 1.0);
+    let parts = [Part::mean(&copy)];
+    for size in [0.0, 1.0, 1e6, 1e150] {
+        let mut gradient = [1.0; 5];
+        let objective = Objective::new(&parts, Loss::Logistic, &penalty, &[], 0.0);
+        objective.gradient(
+            &[size, -size, size, size, -size],
+            &mut gradient,
+            &mut ObjectiveBuffers::default(),
+        );
+        assert_eq!(gradient, [0.0; 5]);
+    }
+}

@@ -1,21 +1,34 @@
 //! From cells to encoded records, one record at a time — MATH §3, "what is enforced".
 //!
 //! Each rule looks at a single record and at public constants, so replacing one record of the file replaces at
-//! most one encoded record.
+//! most one encoded record. For a simulation or a score, a record that does not fit is dropped or is an error; at a real site either would
+//! show in what others can see, the number of records or whether the site takes part, so there every row is a record, and one that does not
+//! fit counts for nothing ([`Purpose::Site`]).
 
+use super::encoded::{Encoded, Sites, Unusable};
 use super::{Column, ColumnKind, Label, MissingRule, RangeRule, Schema, SchemaError, UnknownRule, canonical};
-use crate::data::{Dataset, FeatureSpace};
+use crate::data::Dataset;
 use std::collections::BTreeSet;
 
 /// What the records are wanted for, which decides the columns that the file must have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// Learning: every column that the schema mentions.
+    /// Learning in a simulation: every column that the schema mentions. Records that do not fit are dropped or refused.
     Train,
+    /// Learning at a real site: the same columns, and every row of the file is a record. One that does not fit, for whatever reason, is
+    /// kept as a record of zeros ([`Dataset::push_empty`]), so neither the number of records nor any refusal depends on what a row says.
+    Site,
     /// Scoring a model: the features and the label; site and ignored columns may be absent and are not read.
     Evaluate,
     /// Applying a model: only the features. A label column may be present and is not read; labels are 0.
     Predict,
+}
+
+impl Purpose {
+    /// Whether something is learned from the records.
+    fn is_training(self) -> bool {
+        matches!(self, Purpose::Train | Purpose::Site)
+    }
 }
 
 /// One cell of a table.
@@ -31,89 +44,6 @@ pub enum Cell<'c> {
     Number(f64),
 }
 
-/// Which site each record belongs to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sites {
-    /// Names of the sites. A site of which every record was dropped is still named here.
-    pub names: Vec<String>,
-    /// Index into `names` for each encoded record.
-    pub of_record: Vec<u32>,
-}
-
-/// Encoded records with what is known about each.
-#[derive(Clone, PartialEq)]
-pub struct Encoded {
-    /// The records.
-    pub records: Dataset,
-    /// Names of the encoded columns.
-    pub features: FeatureSpace,
-    /// Sites, if the schema has a site column and the purpose was training.
-    pub sites: Option<Sites>,
-    /// For sets that were published in two parts: whether a record came from the published test file.
-    pub official_test: Option<Vec<bool>>,
-    /// Row of each record in its file; the header is row 1.
-    pub row_numbers: Vec<u64>,
-    /// Records in the file.
-    pub n_read: usize,
-    /// Records that the missing-value rule left out. Computed from records: for the site's own eyes only.
-    pub n_dropped: usize,
-    /// How many kept values of each numeric column were clipped. For the site's own eyes only.
-    pub n_clipped: Vec<(String, usize)>,
-    label_column: String,
-    label_is_binary: bool,
-}
-
-/// Counts only: a debug print must not show a record.
-impl std::fmt::Debug for Encoded {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Encoded({:?}, {} read, {} dropped)", self.records, self.n_read, self.n_dropped)
-    }
-}
-
-impl Encoded {
-    /// Whether labels are −1 and +1.
-    pub fn label_is_binary(&self) -> bool {
-        self.label_is_binary
-    }
-
-    /// Adds the records of the table's next part, which another encoder of the same schema and header has read.
-    ///
-    /// Sites that only the part has come after the known ones, as if one encoder had met them in that order.
-    pub fn append(&mut self, part: Encoded) {
-        assert!(self.features == part.features, "the parts are encoded by one schema");
-        self.records.append(&part.records);
-        if let (Some(sites), Some(more)) = (&mut self.sites, part.sites) {
-            let place = |name: String| {
-                sites.names.iter().position(|known| *known == name).unwrap_or_else(|| {
-                    sites.names.push(name);
-                    sites.names.len() - 1
-                }) as u32
-            };
-            let places: Vec<u32> = more.names.into_iter().map(place).collect();
-            sites.of_record.extend(more.of_record.iter().map(|&site| places[site as usize]));
-        }
-        self.row_numbers.extend(part.row_numbers);
-        self.n_read += part.n_read;
-        self.n_dropped += part.n_dropped;
-        for ((_, n), (_, more)) in self.n_clipped.iter_mut().zip(part.n_clipped) {
-            *n += more;
-        }
-    }
-
-    /// Refuses data from which nothing can be learned: no records, or a two-class label with one class.
-    pub fn check_trainable(&self) -> Result<(), SchemaError> {
-        let labels = self.records.labels();
-        if labels.is_empty() {
-            return Err(SchemaError::NoRecords { n_read: self.n_read, n_dropped: self.n_dropped });
-        }
-        if self.label_is_binary && labels.iter().all(|&z| z == labels[0]) {
-            let (column, n_records) = (self.label_column.clone(), labels.len());
-            return Err(SchemaError::OneClass { column, n_records });
-        }
-        Ok(())
-    }
-}
-
 /// What one column of the file is for.
 enum Role {
     Label,
@@ -126,6 +56,7 @@ enum Role {
 /// Encodes the records of one file, in file order.
 pub struct Encoder<'s> {
     schema: &'s Schema,
+    purpose: Purpose,
     roles: Vec<Role>,
     /// For each column of the schema: its texts in comparable form, sorted, with what each stands for.
     codes: Vec<Vec<(&'s str, u32)>>,
@@ -140,6 +71,9 @@ pub struct Encoder<'s> {
     n_read: usize,
     n_dropped: usize,
     n_clipped: Vec<usize>,
+    unusable: Vec<Unusable>,
+    /// Hot columns of a record of zeros: the same for all of them, so that no record leaves a trace in another.
+    no_hot: Vec<u32>,
     numeric: Vec<f64>,
     hot: Vec<u32>,
     clipped: Vec<usize>,
@@ -157,9 +91,11 @@ impl Schema {
         let features = self.feature_space();
         let mut codes = Vec::with_capacity(self.columns.len());
         let mut next = self.n_numeric() as u32;
+        let mut no_hot = Vec::with_capacity(self.n_hot());
         for column in &self.columns {
             let mut column_codes = Vec::new();
             if let ColumnKind::Categorical { values, .. } = &column.kind {
+                no_hot.push(next);
                 column_codes.extend(values.iter().zip(next..).map(|(value, code)| (canonical(value), code)));
                 next += values.len() as u32 + u32::from(self.on_unknown_category == UnknownRule::Other);
                 column_codes.sort_unstable();
@@ -173,12 +109,10 @@ impl Schema {
         }
         let names = |site: &super::Site| site.values.clone().unwrap_or_default();
         let sites = self.site.as_ref().filter(|_| purpose == Purpose::Train);
-        let mut hot = vec![0; self.n_hot()];
-        if let Some(column) = features.intercept {
-            hot[self.n_hot() - 1] = column as u32;
-        }
+        no_hot.extend(features.intercept.map(|column| column as u32));
         Ok(Encoder {
             schema: self,
+            purpose,
             roles,
             codes,
             known_codes: vec![vec![]; self.columns.len()],
@@ -190,8 +124,10 @@ impl Schema {
             n_read: 0,
             n_dropped: 0,
             n_clipped: vec![0; self.columns.len()],
+            unusable: vec![],
             numeric: vec![0.0; self.n_numeric()],
-            hot,
+            hot: no_hot.clone(),
+            no_hot,
             clipped: vec![],
         })
     }
@@ -214,7 +150,7 @@ impl Schema {
         let label = if purpose == Purpose::Predict { Role::Unread } else { Role::Label };
         known.push((self.label.column(), label));
         if let Some(site) = &self.site {
-            known.push((&site.column, if purpose == Purpose::Train { Role::Site } else { Role::Unread }));
+            known.push((&site.column, if purpose.is_training() { Role::Site } else { Role::Unread }));
         }
         for (column, Column { name, kind, .. }) in self.columns.iter().enumerate() {
             let role = match kind {
@@ -243,7 +179,7 @@ impl Schema {
                 None => unexpected.push(name.to_owned()),
             }
         }
-        known.retain(|(_, role)| purpose == Purpose::Train || !matches!(role, Role::Unread));
+        known.retain(|(_, role)| purpose.is_training() || !matches!(role, Role::Unread));
         if !known.is_empty() || !unexpected.is_empty() {
             let mut missing: Vec<String> = known.into_iter().map(|(name, _)| name.to_owned()).collect();
             missing.sort_unstable();
@@ -261,9 +197,10 @@ enum CellProblem {
 
 impl Encoder<'_> {
     /// Adds one record; `None` is a cell that the file format itself marks as missing. Tells whether the record
-    /// was kept: a missing cell in a column that is read drops it before anything else is said about it.
+    /// counts: a missing cell in a column that is read drops it before anything else is said about it.
     ///
-    /// After an error the encoder is as it was before the record, so a check can go on to the next one.
+    /// After an error the encoder is as it was before the record, so a check can go on to the next one. For [`Purpose::Site`] there are
+    /// no errors, and a record that does not count is a record of zeros.
     pub fn push_record<'c>(
         &mut self,
         row: u64,
@@ -278,8 +215,49 @@ impl Encoder<'_> {
         row: u64,
         cells: impl IntoIterator<Item = Cell<'c>>,
     ) -> Result<bool, SchemaError> {
-        let mut first_error = None;
-        let mut dropped = false;
+        match self.read(row, cells) {
+            Ok((label, site)) => {
+                self.n_read += 1;
+                self.records.push(&self.numeric, &self.hot, label);
+                self.row_numbers.push(row);
+                if let (Some(sites), Some(index)) = (&mut self.sites, site) {
+                    sites.of_record.push(index);
+                }
+                for &column in &self.clipped {
+                    self.n_clipped[column] += 1;
+                }
+                Ok(true)
+            }
+            Err(problem) => self.push_unusable(row, problem),
+        }
+    }
+
+    /// Decides about a record with a problem, of its cells or of the table that it is in: a missing cell drops it, anything else is an error; at
+    /// a real site it is a record of zeros, and the problem is for the site's own eyes.
+    pub fn push_unusable(&mut self, row: u64, problem: SchemaError) -> Result<bool, SchemaError> {
+        let is_missing = matches!(problem, SchemaError::Missing { .. });
+        if self.purpose != Purpose::Site && !is_missing {
+            return Err(problem);
+        }
+        self.n_read += 1;
+        self.n_dropped += usize::from(is_missing);
+        if self.purpose == Purpose::Site {
+            // The label is fixed too: the record's slope is multiplied by zero, so no other label would do anything else.
+            let label = if self.schema.label.is_binary() { -1.0 } else { 0.0 };
+            self.records.push_empty(&self.no_hot, label);
+            self.row_numbers.push(row);
+            Unusable::count(&mut self.unusable, problem);
+        }
+        Ok(false)
+    }
+
+    /// Reads a record into the encoder's memory, and gives back its label and site.
+    fn read<'c>(
+        &mut self,
+        row: u64,
+        cells: impl IntoIterator<Item = Cell<'c>>,
+    ) -> Result<(f64, Option<u32>), SchemaError> {
+        let (mut first_missing, mut first_error) = (None, None);
         let (mut label, mut site) = (0.0, None);
         let mut n_cells = 0;
         self.clipped.clear();
@@ -326,30 +304,29 @@ impl Encoder<'_> {
             };
             match result {
                 Ok(()) => {}
-                Err(CellProblem::Missing) => dropped = true,
+                Err(CellProblem::Missing) => first_missing = first_missing.or(Some(n_cells - 1)),
                 Err(CellProblem::Error(error)) => first_error = first_error.or(Some(error)),
             }
         }
         if n_cells != self.roles.len() {
             return Err(SchemaError::Ragged { row, expected: self.roles.len(), found: n_cells });
         }
-        if let Some(error) = first_error.filter(|_| !dropped) {
-            return Err(error);
+        match (first_missing, first_error) {
+            (Some(place), _) => Err(SchemaError::Missing { row, column: self.name_of(place) }),
+            (None, Some(error)) => Err(error),
+            (None, None) => Ok((label, site)),
         }
-        self.n_read += 1;
-        if dropped {
-            self.n_dropped += 1;
-            return Ok(false);
+    }
+
+    /// Name of the file's column at a place where something is read.
+    fn name_of(&self, place: usize) -> String {
+        match (&self.roles[place], &self.schema.site) {
+            (Role::Numeric { column, .. } | Role::Categorical { column, .. }, _) => {
+                self.schema.columns[*column].name.clone()
+            }
+            (Role::Site, Some(site)) => site.column.clone(),
+            _ => self.schema.label.column().to_owned(),
         }
-        self.records.push(&self.numeric, &self.hot, label);
-        self.row_numbers.push(row);
-        if let (Some(sites), Some(index)) = (&mut self.sites, site) {
-            sites.of_record.push(index);
-        }
-        for &column in &self.clipped {
-            self.n_clipped[column] += 1;
-        }
-        Ok(true)
     }
 
     /// Makes room for `n` more records.
@@ -372,6 +349,7 @@ impl Encoder<'_> {
             n_read: self.n_read,
             n_dropped: self.n_dropped,
             n_clipped: self.schema.columns.iter().zip(self.n_clipped).filter_map(numeric).collect(),
+            unusable: self.unusable,
             label_column: self.schema.label.column().to_owned(),
             label_is_binary: self.schema.label.is_binary(),
         }
@@ -401,16 +379,21 @@ impl Encoder<'_> {
         }
     }
 
-    /// A site is named even if its record is dropped, so that a site left without records is noticed.
+    /// A site is named even if its record is dropped, so that a site left without records is noticed. A real site's file is
+    /// of one site, so there nothing is named; only a listed name is still asked for.
     fn site(&mut self, row: u64, cell: Option<&str>) -> Result<u32, CellProblem> {
         let Some(cell) = cell.filter(|cell| !self.is_missing(cell)) else { return Err(CellProblem::Missing) };
-        let (Some(site), Some(sites)) = (&self.schema.site, &mut self.sites) else { return Ok(0) };
+        let Some(site) = &self.schema.site else { return Ok(0) };
+        let unknown =
+            || Err(CellProblem::Error(SchemaError::UnknownSite { row, column: site.column.clone() }));
+        let Some(sites) = &mut self.sites else {
+            let is_listed = |values: &Vec<String>| values.iter().any(|name| canonical(name) == cell);
+            return if site.values.as_ref().is_none_or(is_listed) { Ok(0) } else { unknown() };
+        };
         let known = sites.names.iter().position(|name| canonical(name) == cell);
         match (known, &site.values) {
             (Some(index), _) => Ok(index as u32),
-            (None, Some(_)) => {
-                Err(CellProblem::Error(SchemaError::UnknownSite { row, column: site.column.clone() }))
-            }
+            (None, Some(_)) => unknown(),
             (None, None) => {
                 sites.names.push(cell.to_owned());
                 Ok(sites.names.len() as u32 - 1)

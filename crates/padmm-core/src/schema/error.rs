@@ -108,6 +108,28 @@ pub enum SchemaError {
         /// Name of the column.
         column: String,
     },
+    /// A cell is missing and the schema drops such records, or it is the label or the site, which cannot be filled.
+    #[error("row {row}, column `{column}`: the cell is missing")]
+    Missing {
+        /// Row in the file; the header is row 1.
+        row: u64,
+        /// Name of the column.
+        column: String,
+    },
+    /// A row whose bytes are not text.
+    #[error("row {row} is not UTF-8 text; save the file as UTF-8 (spreadsheets call it \"CSV UTF-8\")")]
+    NotText {
+        /// Row in the file; the header is row 1.
+        row: u64,
+    },
+    /// A cell of a typed table that holds bytes or a date which are no plain value.
+    #[error("row {row}, column `{column}`: the cell is no plain number, text or truth value")]
+    NotPlain {
+        /// Row in the file; the header is row 1.
+        row: u64,
+        /// Name of the column.
+        column: String,
+    },
     /// Nothing is left to learn from.
     #[error("no records are left: {n_read} were read and {n_dropped} of them dropped for missing values")]
     NoRecords {
@@ -126,6 +148,44 @@ pub enum SchemaError {
         /// Records that are left.
         n_records: usize,
     },
+}
+
+impl SchemaError {
+    /// The row that it is about; `None` if it is about no single record.
+    pub fn row(&self) -> Option<u64> {
+        match *self {
+            SchemaError::Ragged { row, .. }
+            | SchemaError::NotANumber { row, .. }
+            | SchemaError::OutOfRange { row, .. }
+            | SchemaError::UnknownCategory { row, .. }
+            | SchemaError::UnknownLabel { row, .. }
+            | SchemaError::UnknownSite { row, .. }
+            | SchemaError::Missing { row, .. }
+            | SchemaError::NotText { row }
+            | SchemaError::NotPlain { row, .. } => Some(row),
+            _ => None,
+        }
+    }
+
+    /// The column that a problem with a record is about, where it is about one.
+    fn record_column(&self) -> Option<&str> {
+        match self {
+            SchemaError::NotANumber { column, .. }
+            | SchemaError::OutOfRange { column, .. }
+            | SchemaError::UnknownCategory { column, .. }
+            | SchemaError::UnknownLabel { column, .. }
+            | SchemaError::UnknownSite { column, .. }
+            | SchemaError::Missing { column, .. }
+            | SchemaError::NotPlain { column, .. } => Some(column),
+            _ => None,
+        }
+    }
+
+    /// Whether two records have the same problem, in the same column where it is about one.
+    pub(super) fn is_like(&self, other: &SchemaError) -> bool {
+        std::mem::discriminant(self) == std::mem::discriminant(other)
+            && self.record_column() == other.record_column()
+    }
 }
 
 /// Says which columns are absent and which are unknown, at most ten of each.

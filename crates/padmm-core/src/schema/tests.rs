@@ -250,3 +250,83 @@ fn parts_of_a_table_are_the_table() {
         assert!(whole == encode(&schema, &lines).unwrap(), "cut at {cut}");
     }
 }
+
+/// The schema of a site that is strict about everything.
+fn strict() -> Schema {
+    let text = SCHEMA
+        .replace("missing = \"fill\"", "missing = \"drop\"\non_out_of_range = \"error\"")
+        .replace("on_unknown_category = \"other\"", "on_unknown_category = \"error\"")
+        .replace("column = \"where\"", "column = \"where\", values = [\"north\", \"south\"]");
+    schema(&text)
+}
+
+#[test]
+fn at_a_site_every_row_is_a_record_and_one_that_does_not_fit_counts_for_nothing() {
+    let schema = strict();
+    let mut encoder = schema.encoder_for(Purpose::Site, &header(&HEADER)).unwrap();
+    let lines = [
+        ("x,1,red,5,north,1", None),
+        ("x,?,red,5,north,1", Some("row 3, column `size`: the cell is missing")),
+        ("x,1,red,,north,1", Some("row 4, column `y`: the cell is missing")),
+        ("x,1,red,5,,1", Some("row 5, column `where`: the cell is missing")),
+        ("x,one,red,5,north,1", Some("row 6, column `size`: the cell is not a finite number")),
+        ("x,99,red,5,north,1", Some("row 7, column `size`: the value is outside")),
+        ("x,1,green,5,north,1", Some("row 8, column `colour`: the category")),
+        ("x,1,red,11,north,1", Some("row 9, column `y`: the value is outside")),
+        ("x,1,red,five,north,1", Some("row 10, column `y`: the cell is not a finite number")),
+        ("x,1,red,5,west,1", Some("row 11, column `where`: the site")),
+        ("x,1,red,5,north", Some("row 12 has 5 cells")),
+        ("x,1,red,5,north,1,1", None),
+        ("x,1,blue,6,south,2", None),
+    ];
+    for (row, (line, _)) in (2..).zip(lines) {
+        push(&mut encoder, row, line).unwrap();
+    }
+    encoder.push_unusable(15, SchemaError::NotText { row: 15 }).unwrap();
+    let data = encoder.finish();
+    assert_eq!((data.n_read, data.records.n_records(), data.n_unusable()), (14, 14, 12));
+    assert_eq!(data.row_numbers, (2..16).collect::<Vec<u64>>());
+    let mut strict = schema.encoder(&header(&HEADER)).unwrap();
+    push(&mut strict, 2, lines[0].0).unwrap();
+    push(&mut strict, 14, lines[12].0).unwrap();
+    let kept = strict.finish().records;
+    for (r, row) in data.records.rows().enumerate() {
+        if let Some(place) = [0, 12].iter().position(|&usable| usable == r) {
+            let same = kept.row(place);
+            assert_eq!((row.numeric, row.hot, row.scale), (same.numeric, same.hot, same.scale));
+            assert_eq!(row.label, same.label);
+        } else {
+            let zeros = (&[0.0][..], &[1, 3, 5][..], 0.0, 0.0);
+            assert_eq!((row.numeric, row.hot, row.scale, row.label), zeros, "row {}", r + 2);
+        }
+    }
+    let warnings = data.warnings();
+    assert!(warnings[0].contains("12 of 14 rows (86 %) count for nothing"), "{warnings:?}");
+    assert!(warnings[0].starts_with("MANY RECORDS ARE LOST"), "{warnings:?}");
+    for problem in lines.iter().filter_map(|(_, problem)| *problem).chain(["row 15 is not UTF-8"]) {
+        assert!(warnings.iter().any(|warning| warning.contains(problem)), "{problem} in {warnings:#?}");
+    }
+    assert!(warnings.iter().any(|w| w.starts_with("2 rows, the first: row 12 has 5 cells")), "{warnings:#?}");
+    assert!(data.sites.is_none() && data.n_dropped == 3);
+}
+
+#[test]
+fn a_site_is_told_when_nothing_can_be_learned_and_is_not_refused() {
+    let text = SCHEMA.replace(
+        "kind = \"numeric\", lower = 0, upper = 10",
+        "kind = \"binary\", positive = [1], negative = [0]",
+    );
+    let schema = schema(&text);
+    let warnings = |lines: &[&str]| {
+        let mut encoder = schema.encoder_for(Purpose::Site, &header(&HEADER)).unwrap();
+        (2..).zip(lines).for_each(|(row, line)| assert!(push(&mut encoder, row, line).is_ok()));
+        encoder.finish().warnings()
+    };
+    assert!(warnings(&["x,1,red,1,north,1", "x,1,red,0,north,1"]).is_empty());
+    // A record of zeros has a label too, and it is no class of its own.
+    let one = warnings(&["x,1,red,1,north,1", "x,1,red,maybe,north,1"]);
+    assert!(one.last().is_some_and(|w| w.contains("all 1 records have the same class")), "{one:?}");
+    let none = warnings(&["x,1,red,?,north,1"]);
+    assert!(none.last().is_some_and(|w| w.starts_with("NOTHING CAN BE LEARNED")), "{none:?}");
+    assert!(!warnings(&["x,1,red,1,north,1"; 4])[0].contains("count for nothing"));
+}

@@ -1,8 +1,8 @@
 //! Comma-separated text with a header.
 
-use super::Each;
+use super::{Each, refusal};
 use crate::DataError;
-use csv::{ErrorKind, Reader, ReaderBuilder, StringRecord};
+use csv::{ByteRecord, Reader, ReaderBuilder};
 use padmm_core::schema::SchemaError;
 use std::path::{Path, PathBuf};
 
@@ -29,9 +29,10 @@ impl CsvTable {
             return Err(DataError::Empty { path: path.to_owned() });
         }
         let mut table = CsvTable { path: path.to_owned(), bytes, header: vec![] };
-        let mut record = StringRecord::new();
-        table.reader().read_record(&mut record).map_err(|error| table.error(&error, 1))?;
-        table.header = record.iter().map(|name| name.trim().to_owned()).collect();
+        let mut record = ByteRecord::new();
+        table.reader().read_byte_record(&mut record).map_err(|_| table.error(1))?;
+        let names = texts(&record).ok_or_else(|| DataError::NotUtf8 { path: path.to_owned(), row: 1 })?;
+        table.header = names.into_iter().flatten().map(|name| name.trim().to_owned()).collect();
         Ok(table)
     }
 
@@ -42,11 +43,11 @@ impl CsvTable {
     pub(crate) fn for_each(self, each: Each<'_>) -> Result<(), DataError> {
         let mut rows = RowCounter { bytes: &self.bytes, place: 0, row: 1 };
         let mut reader = self.reader();
-        let mut record = StringRecord::new();
+        let mut record = ByteRecord::new();
         let mut is_header = true;
         loop {
             let start = reader.position().byte() as usize;
-            let more = reader.read_record(&mut record).map_err(|error| self.error(&error, rows.at(start)))?;
+            let more = reader.read_byte_record(&mut record).map_err(|_| self.error(rows.at(start)))?;
             if !more {
                 return Ok(());
             }
@@ -54,9 +55,9 @@ impl CsvTable {
             if std::mem::take(&mut is_header) {
                 continue;
             }
-            let cells: Vec<Option<&str>> = record.iter().map(Some).collect();
-            each(row, &cells)
-                .map_err(|problem: SchemaError| DataError::Records { path: self.path.clone(), problem })?;
+            let texts = texts(&record);
+            let cells = texts.as_deref().ok_or(SchemaError::NotText { row });
+            each(row, cells).map_err(|problem| refusal(&self.path, problem))?;
         }
     }
 
@@ -65,15 +66,16 @@ impl CsvTable {
         ReaderBuilder::new().has_headers(false).flexible(true).from_reader(self.bytes.as_slice())
     }
 
-    fn error(&self, error: &csv::Error, row: u64) -> DataError {
-        let path = self.path.clone();
-        match error.kind() {
-            ErrorKind::Utf8 { .. } => DataError::NotUtf8 { path, row },
-            _ => {
-                DataError::Read { path, problem: std::io::Error::other(format!("row {row}: unreadable CSV")) }
-            }
-        }
+    /// Rows have any length and any bytes, and the file is in memory: nothing is left that the reader refuses.
+    fn error(&self, row: u64) -> DataError {
+        let problem = std::io::Error::other(format!("row {row}: unreadable CSV"));
+        DataError::Read { path: self.path.clone(), problem }
     }
+}
+
+/// The cells as texts; `None` if one of them is not UTF-8. The reader splits bytes, so what one row holds changes no other.
+fn texts(record: &ByteRecord) -> Option<Vec<Option<&str>>> {
+    record.iter().map(|cell| std::str::from_utf8(cell).ok().map(Some)).collect()
 }
 
 /// Finds the number of a row from its place in the file, going forward only.

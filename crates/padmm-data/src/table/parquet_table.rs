@@ -1,7 +1,8 @@
 //! Parquet files, read row by row without Arrow.
 
-use super::Each;
+use super::{Each, refusal};
 use crate::DataError;
+use padmm_core::schema::SchemaError;
 use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
@@ -59,12 +60,16 @@ impl ParquetTable {
         while let Some(record) = guarded(&self.path, || rows.next().transpose())? {
             row += 1;
             texts.clear();
+            let mut problem = None;
             for (name, field) in record.get_column_iter() {
-                let column = || DataError::Nested { path: self.path.clone(), column: name.clone() };
-                texts.push(text(field).ok_or_else(column)?);
+                match plain(field) {
+                    Some(text) => texts.push(text),
+                    None => problem = Some(SchemaError::NotPlain { row, column: name.clone() }),
+                }
             }
             let cells: Vec<Option<&str>> = texts.iter().map(Option::as_deref).collect();
-            each(row, &cells).map_err(|problem| DataError::Records { path: self.path.clone(), problem })?;
+            let cells = problem.map_or(Ok(&cells[..]), Err);
+            each(row, cells).map_err(|problem| refusal(&self.path, problem))?;
         }
         Ok(())
     }
@@ -82,6 +87,11 @@ fn guarded<T>(path: &Path, step: impl FnOnce() -> Result<T, ParquetError>) -> Re
 fn damaged(path: &Path, error: &ParquetError) -> DataError {
     let problem = error.to_string().lines().next().unwrap_or_default().chars().take(120).collect();
     DataError::Parquet { path: path.to_owned(), problem }
+}
+
+/// [`text`], also where a date is so far off that the library panics as it writes it: a record must not end the program.
+fn plain(field: &Field) -> Option<Option<String>> {
+    catch_unwind(AssertUnwindSafe(|| text(field))).ok().flatten()
 }
 
 /// The text that a CSV file would hold: `Some(None)` is a missing cell, `None` not a plain value.

@@ -1,6 +1,7 @@
 //! Why a ledger refuses: every message names the file and what to do.
 
 use padmm_privacy::PrivacyError;
+use padmm_privacy::words::{delta_text, epsilon_text};
 use std::path::PathBuf;
 
 /// Why a ledger was not opened, not believed or not written.
@@ -259,9 +260,10 @@ pub enum LedgerError {
     /// More than the site's cap.
     #[error(
         "the site's cap forbids it: epsilon {} was spent so far, with {what} it would be {}, and the cap is \
-         {cap} (all at delta {delta:e}); raise the cap with `padmm ledger cap`, or agree to a plan that costs less",
-        four_places(*spent),
-        four_places(*total)
+         {cap} (all at delta {}); raise the cap with `padmm ledger cap`, or agree to a plan that costs less",
+        epsilon_text(*spent),
+        epsilon_text(*total),
+        delta_text(*delta)
     )]
     CapReached {
         /// What it is about.
@@ -347,9 +349,4 @@ pub enum LedgerError {
     /// Refused by the privacy core.
     #[error(transparent)]
     Privacy(#[from] PrivacyError),
-}
-
-/// Rounded up to four places, as everything that was spent.
-fn four_places(epsilon: f64) -> String {
-    format!("{:.4}", (epsilon * 1e4).ceil() / 1e4)
 }

@@ -124,6 +124,7 @@ impl Outputs {
         };
         let privacy = json!({
             "guarantee": session.agent().privacy_report(),
+            "statement": session.agent().privacy_report().map(|report| report.statement()),
             "plan": contract.hash().to_string(),
             "site": self.site,
             "noise": session.agent().noise_description(),

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
 use padmm_core::plan::PlanDraft;
-use padmm_core::schema::{Purpose, Schema};
+use padmm_core::schema::Schema;
 use padmm_node::contract::{Acceptance, Contract, ContractDraft, Silence, SiteEntry};
 use padmm_node::identity::{Cap, Card, Home, InitRequest, SiteName};
 use padmm_node::ledger::{Entry, LedgerError, SiteLedger, verify};
@@ -169,7 +169,10 @@ impl Network {
 
     /// The coefficients that a site ended with.
     pub fn model(&self, site: usize) -> Vec<f64> {
-        padmm_data::read_model(&self.run_file(site, "model.json")).unwrap().values().to_vec()
+        let model = padmm_data::read_model(&self.run_file(site, "model.json")).unwrap();
+        let statement = model.privacy().and_then(|privacy| privacy["statement"].as_str()).unwrap_or_default();
+        assert!(statement.contains("every row of the file is a record"), "the promise in words: {statement}");
+        model.values().to_vec()
     }
 
     /// Runs all sites to their end without any disturbance.
@@ -510,7 +513,7 @@ fn tail(log: &str) -> String {
 /// A home's entry in a plan.
 fn entry(home: &Home, schema: &Schema) -> SiteEntry {
     let data = home.dir().join("records.csv");
-    let records = padmm_data::encode_file(&data, schema, Purpose::Train).unwrap().records.n_records();
+    let records = padmm_data::encode_site_file(&data, schema).unwrap().records.n_records();
     SiteEntry { name: home.name().clone(), records, fingerprint: home.card().fingerprint() }
 }
 

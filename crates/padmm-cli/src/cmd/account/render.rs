@@ -2,6 +2,9 @@
 
 use comfy_table::{CellAlignment, Table, presets};
 
+use padmm_privacy::words::{delta_text, epsilon_text, noise_text, upper_text};
+use padmm_privacy::{Promise, Stopping};
+
 use super::{Alternative, Answer, Args, GroupBound};
 
 /// Tables and sentences.
@@ -21,17 +24,17 @@ pub fn text(args: &Args, answer: &Answer) -> String {
 
 fn totals(answer: &Answer) -> Table {
     let mut table = columns(["", "value"]);
-    table.add_row(["ε exact".to_owned(), up(answer.epsilon_exact)]);
-    table.add_row(["ε by the paper's conversion".to_owned(), up(answer.epsilon_paper)]);
-    table.add_row(["δ".to_owned(), format!("{:e}", answer.delta)]);
+    table.add_row(["ε exact".to_owned(), epsilon_text(answer.epsilon_exact)]);
+    table.add_row(["ε by the paper's conversion".to_owned(), epsilon_text(answer.epsilon_paper)]);
+    table.add_row(["δ".to_owned(), delta_text(answer.delta)]);
     if let Some(bits) = answer.grid_bits {
         let slack = format!("of it for discrete noise (grid of {bits} bits)");
-        table.add_row([slack, up(answer.delta_slack)]);
+        table.add_row([slack, delta_text(answer.delta_slack)]);
     }
-    table.add_row(["ρ in total".to_owned(), up(answer.rho_total)]);
-    table.add_row(["μ".to_owned(), up(answer.mu)]);
-    table.add_row(["noise σ/Δ, first round".to_owned(), up(answer.noise_multiplier_first)]);
-    table.add_row(["noise σ/Δ, last round".to_owned(), up(answer.noise_multiplier_last)]);
+    table.add_row(["ρ in total".to_owned(), upper_text(answer.rho_total)]);
+    table.add_row(["μ".to_owned(), upper_text(answer.mu)]);
+    table.add_row(["noise σ/Δ, first round".to_owned(), noise_text(answer.noise_multiplier_first)]);
+    table.add_row(["noise σ/Δ, last round".to_owned(), noise_text(answer.noise_multiplier_last)]);
     table
 }
 
@@ -40,10 +43,10 @@ fn curve(answer: &Answer) -> Table {
     for point in &answer.curve {
         table.add_row([
             point.round.to_string(),
-            up(point.rho),
-            up(point.rho_spent),
-            up(point.epsilon_exact),
-            up(point.epsilon_paper),
+            upper_text(point.rho),
+            upper_text(point.rho_spent),
+            epsilon_text(point.epsilon_exact),
+            epsilon_text(point.epsilon_paper),
         ]);
     }
     table
@@ -52,12 +55,12 @@ fn curve(answer: &Answer) -> Table {
 fn group_sentence(group: &GroupBound, answer: &Answer) -> String {
     let plural = |n: u32, word: &str| format!("{n} {word}{}", if n == 1 { "" } else { "s" });
     format!(
-        "Group bound: a patient with {} at each of {} is promised ε = {} (by the paper's conversion {}) at δ = {:e}.",
+        "Group bound: a patient with {} at each of {} is promised ε = {} (by the paper's conversion {}) at δ = {}.",
         plural(group.records_per_site, "record"),
         plural(group.sites, "site"),
-        up(group.epsilon_exact),
-        up(group.epsilon_paper),
-        answer.delta,
+        epsilon_text(group.epsilon_exact),
+        epsilon_text(group.epsilon_paper),
+        delta_text(answer.delta),
     )
 }
 
@@ -70,7 +73,8 @@ fn compared(alternatives: &[Alternative], answer: &Answer) -> Table {
         "first σ/Δ if ε stays",
         "last σ/Δ",
     ]);
-    let maybe = |value: Option<f64>| value.map_or("–".to_owned(), up);
+    let maybe = |value: Option<f64>| value.map_or("–".to_owned(), epsilon_text);
+    let noise = |value: Option<f64>| value.map_or("–".to_owned(), noise_text);
     for a in alternatives {
         let chosen = if (a.rounds, a.decay) == (answer.rounds, answer.decay) { "→ " } else { "" };
         table.add_row([
@@ -78,8 +82,8 @@ fn compared(alternatives: &[Alternative], answer: &Answer) -> Table {
             a.rounds.to_string(),
             maybe(a.epsilon_exact_if_noise_stays),
             maybe(a.epsilon_paper_if_noise_stays),
-            maybe(a.noise_multiplier_first_if_epsilon_stays),
-            maybe(a.noise_multiplier_last_if_epsilon_stays),
+            noise(a.noise_multiplier_first_if_epsilon_stays),
+            noise(a.noise_multiplier_last_if_epsilon_stays),
         ]);
     }
     table
@@ -92,13 +96,13 @@ fn guarantee(args: &Args, answer: &Answer) -> String {
             "ideal Gaussian noise (a release on a computer's grid costs a little more: --features)".to_owned()
         }
     };
+    let subject =
+        format!("Everything that a site sends in {} rounds, taken together, with {kind},", answer.rounds);
+    // An account is made without a plan, so it cannot know more about when a site stops.
+    let promise = Promise::new(subject, answer.epsilon_exact, answer.delta, Stopping::SolverMayStall);
     format!(
-        "All that a site sends in {} rounds, taken together, satisfies ({}, {:e})-differential privacy for the change \
-         \"replace one record of one site\", with {kind}. Every number is rounded outward: no true ε is above the one \
-         that is shown.",
-        answer.rounds,
-        up(answer.epsilon_exact),
-        answer.delta,
+        "{} Every number is rounded outward: no true ε is above the one that is shown.",
+        promise.statement()
     )
 }
 
@@ -110,35 +114,4 @@ fn columns<const N: usize>(header: [&str; N]) -> Table {
         column.set_cell_alignment(CellAlignment::Right);
     }
     table
-}
-
-/// A positive number to four decimals, or four digits where it is small or large, never below the number itself.
-pub fn up(value: f64) -> String {
-    let plain = (0.1..1e7).contains(&value) || value == 0.0;
-    let write = |v: f64| if plain { format!("{v:.4}") } else { format!("{v:.3e}") };
-    let text = write(value);
-    if text.parse::<f64>().is_ok_and(|shown| shown >= value) {
-        return text;
-    }
-    let unit = if plain { 1e-4 } else { 10f64.powf(value.log10().floor() - 3.0) };
-    write(value + unit)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::up;
-
-    #[test]
-    fn shown_numbers_are_never_below() {
-        for value in
-            [0.0, 1e-12, 0.099_999, 0.1, 0.693_701, 3.982_300_001, 5.0, 123_456.789_01, 9.999e7, 9.9999e7]
-        {
-            let shown: f64 = up(value).parse().unwrap();
-            assert!(
-                shown >= value && shown <= value * 1.002 + 1e-4 * f64::from(u8::from(value >= 0.1)),
-                "{value}"
-            );
-        }
-        assert_eq!((up(5.0), up(0.693_701), up(1e-4)), ("5.0000".into(), "0.6938".into(), "1.000e-4".into()));
-    }
 }

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use padmm_core::plan::PlanDraft;
-use padmm_core::schema::Purpose;
 use padmm_node::contract::{Acceptance, Contract, ContractDraft, Silence, SiteEntry};
 use padmm_node::identity::{Cap, Home, InitRequest, SiteName};
 
@@ -64,7 +63,7 @@ impl Network {
             let made = Home::init(&home, &request, now)?;
             let data = home.join("records.csv");
             padmm_data::write_atomically(&data, false, text.as_bytes())?;
-            let records = padmm_data::encode_file(&data, &schema, Purpose::Train)?.records.n_records();
+            let records = padmm_data::encode_site_file(&data, &schema)?.records.n_records();
             entries.push(SiteEntry { name: name.clone(), records, fingerprint: made.card().fingerprint() });
             sites.push(DemoSite { name, ledger: home.join("ledgers/records.ledger"), home, data });
             homes.push(made);

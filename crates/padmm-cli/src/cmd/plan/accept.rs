@@ -4,15 +4,15 @@ use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use anyhow::{Context, bail, ensure};
-use padmm_data::{check_file, write_atomically};
+use anyhow::{Context, ensure};
+use padmm_data::write_atomically;
 use padmm_node::contract::{Acceptance, Contract};
 use padmm_node::identity::{Card, Home, IdentityError, cards_in};
-use padmm_node::site::{Foreseen, foresee};
+use padmm_node::site::{Foreseen, encode_records, foresee};
+use padmm_privacy::words::{delta_text, epsilon_text};
 use serde_json::json;
 
-use super::super::account::up;
-use super::super::{print, print_json};
+use super::super::{OWN_EYES, print, print_json};
 use super::check::{SiteCost, cost};
 
 /// Runs `padmm plan accept`.
@@ -105,25 +105,16 @@ fn find_cards(
     Ok(found)
 }
 
+/// The file must be there, have the schema's columns and as many rows as the plan says. What its rows say decides nothing, because others see
+/// whether a plan is accepted; it is shown here, to the site's own people, before they decide.
 fn check_data(contract: &Contract, index: usize, home: &Home) -> anyhow::Result<()> {
-    let path = home.config().data()?;
-    let report = check_file(path, contract.schema())?;
-    if let Some(problem) = report.problems.first() {
-        bail!(
-            "{} does not fit the plan's schema ({} problems): {problem}; `padmm schema check` lists them",
-            path.display(),
-            report.n_problems
-        );
+    let encoded = encode_records(home, contract, index)?;
+    let warnings = encoded.warnings();
+    if !warnings.is_empty() {
+        let lines: String = warnings.iter().map(|warning| format!("Warning: {warning}\n")).collect();
+        // A terminal that went away must not decide either, and it is written to only where there are warnings.
+        let _ = writeln!(std::io::stderr(), "{lines}{OWN_EYES}");
     }
-    let planned = contract.sites()[index].records;
-    ensure!(
-        report.n_usable == planned,
-        "{} has {} usable records, and the plan says {planned} for {}: correct the file, or have the plan made anew with \
-         the right number",
-        path.display(),
-        report.n_usable,
-        home.name()
-    );
     Ok(())
 }
 
@@ -133,16 +124,16 @@ fn check_cap(foreseen: &Foreseen, home: &Home) -> anyhow::Result<()> {
     let earlier = if spent.value() > 0.0 {
         format!(
             "earlier runs on these records cost ε = {}, and with this plan it would be",
-            up(spent.value())
+            epsilon_text(spent.value())
         )
     } else {
         "the plan costs".to_owned()
     };
     ensure!(
         foreseen.is_within_cap(),
-        "{earlier} ε = {} at δ = {:e}, where {} allows ε = {}: raise the cap, or ask for a plan that costs less",
-        up(total.value()),
-        cap.delta.value(),
+        "{earlier} ε = {} at δ = {}, where {} allows ε = {}: raise the cap, or ask for a plan that costs less",
+        epsilon_text(total.value()),
+        delta_text(cap.delta.value()),
         home.config().path().display(),
         cap.epsilon.value(),
     );
@@ -170,16 +161,16 @@ fn check_run_folder(contract: &Contract, home: &Home) -> anyhow::Result<()> {
 fn price(cost: &SiteCost, foreseen: &Foreseen) -> String {
     let Foreseen { spent, total, cap } = foreseen;
     format!(
-        "It costs ε = {} at δ = {:e} of the privacy of this site's {} records, if all rounds are run; models go to {}.\n\
-         Of the cap, ε = {} at δ = {:e}, {} is spent so far; after this plan it is {}.",
-        up(cost.epsilon_exact),
-        cost.delta,
+        "It costs ε = {} at δ = {} of the privacy of this site's {} records, if all rounds are run; models go to {}.\n\
+         Of the cap, ε = {} at δ = {}, {} is spent so far; after this plan it is {}.",
+        epsilon_text(cost.epsilon_exact),
+        delta_text(cost.delta),
         cost.records,
         cost.neighbours.join(", "),
         cap.epsilon.value(),
-        cap.delta.value(),
-        up(spent.value()),
-        up(total.value()),
+        delta_text(cap.delta.value()),
+        epsilon_text(spent.value()),
+        epsilon_text(total.value()),
     )
 }
 

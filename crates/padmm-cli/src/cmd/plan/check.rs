@@ -7,10 +7,10 @@ use comfy_table::{CellAlignment, Table, presets};
 use padmm_core::solvable::MOST_RATIO;
 use padmm_node::contract::{Contract, Silence};
 use padmm_node::identity::{SiteName, cards_in};
-use padmm_privacy::{SpentEpsilon, Stopping};
+use padmm_privacy::words::{delta_text, epsilon_text, noise_text, upper_text};
+use padmm_privacy::{PrivacyReport, SpentEpsilon, Stopping};
 use serde::Serialize;
 
-use super::super::account::up;
 use super::super::print;
 use super::super::site::expiry_warning;
 
@@ -134,14 +134,16 @@ fn warn(site: &SiteCost) -> Vec<String> {
              deviation {} in the first round): let it take part together with another site, or allow a larger epsilon",
             site.site,
             site.records,
-            up(site.sensitivity),
-            up(site.noise_std_first)
+            upper_text(site.sensitivity),
+            noise_text(site.noise_std_first)
         ));
     }
     if site.delta * site.records as f64 >= 1.0 {
         warnings.push(format!(
-            "delta = {:e} is not below 1/{}, one over the records of {}: choose a smaller one",
-            site.delta, site.records, site.site
+            "delta = {} is not below 1/{}, one over the records of {}: choose a smaller one",
+            delta_text(site.delta),
+            site.records,
+            site.site
         ));
     }
     warnings
@@ -206,18 +208,18 @@ fn privacy_table(answer: &Answer) -> Table {
         "δ".to_owned(),
     ]);
     for site in &answer.sites {
-        let after = |round: u32| up(site.epsilon_curve[round as usize - 1].exact);
+        let after = |round: u32| epsilon_text(site.epsilon_curve[round as usize - 1].exact);
         table.add_row([
             site.site.clone(),
             site.records.to_string(),
-            up(site.sensitivity),
-            up(site.noise_std_first),
-            up(site.noise_std_last),
+            upper_text(site.sensitivity),
+            noise_text(site.noise_std_first),
+            noise_text(site.noise_std_last),
             after(1),
             after(middle),
-            up(site.epsilon_exact),
-            up(site.epsilon_paper),
-            format!("{:e} ({} for the grid)", site.delta, up(site.delta_slack)),
+            epsilon_text(site.epsilon_exact),
+            epsilon_text(site.epsilon_paper),
+            format!("{} ({} for the grid)", delta_text(site.delta), delta_text(site.delta_slack)),
         ]);
     }
     table
@@ -253,7 +255,7 @@ fn stopping_table(answer: &Answer) -> Table {
     for site in &answer.sites {
         table.add_row([
             site.site.clone(),
-            up(site.public_ratio),
+            upper_text(site.public_ratio),
             MOST_RATIO.to_string(),
             format!("{:.1e}", site.message_limit),
             match site.stopping {
@@ -266,22 +268,18 @@ fn stopping_table(answer: &Answer) -> Table {
     table
 }
 
-/// For somebody who signs for the data and not for the mathematics.
+/// For somebody who signs for the data and not for the mathematics. Of several sites, the promise is that of the one with the largest ε.
 fn explanation(contract: &Contract, answer: &Answer) -> String {
-    let largest = answer.sites.iter().map(|site| site.epsilon_exact).fold(0.0, f64::max);
-    let delta = contract.plan().settings().delta;
+    let reports = (contract.sites().iter().zip(&contract.terms().agents))
+        .filter(|(site, _)| answer.sites.iter().any(|shown| shown.site == site.name.as_str()))
+        .filter_map(|(_, agent)| Some(agent.noise.as_ref()?.report()));
+    let largest = reports.max_by(|a, b| a.epsilon_exact.total_cmp(&b.epsilon_exact));
+    let promise = largest.as_ref().map_or_else(String::new, PrivacyReport::statement);
     format!(
         "For a data protection officer: no record leaves a site. In each of {} rounds a site sends its neighbours a list of {} \
-         numbers with random noise added on purpose. Whatever anybody computes from everything that a site sends, replacing \
-         one record of that site by another changes the probability of any outcome by a factor of at most e^{} = {}, apart \
-         from a probability of {delta:e}. The averaging rounds after that ({}) use only what was sent before and cost \
-         nothing more. Several records of one person count several times. Every number is rounded so that the true cost \
-         is not above it.",
-        answer.rounds,
-        answer.coefficients,
-        up(largest),
-        up(largest.exp()),
-        answer.gossip_rounds,
+         numbers with random noise added on purpose. {promise} The averaging rounds after that ({}) use only what was sent before \
+         and cost nothing more. Every number is rounded so that the true cost is not above it.",
+        answer.rounds, answer.coefficients, answer.gossip_rounds,
     )
 }
 
