@@ -105,6 +105,12 @@ impl Canary {
         }
     }
 
+    /// The same secrets in another run: record `j` of `scene` is the unit row of column `j`, whatever its file looks like.
+    #[must_use]
+    pub fn in_scene(&self, scene: Scene) -> Self {
+        Canary { scene, n_tests: self.n_tests }
+    }
+
     /// The run.
     pub fn scene(&self) -> &Scene {
         &self.scene

@@ -107,7 +107,8 @@ impl<'a> Pair<'a> {
         let mut first: Vec<(Vec<f64>, f64)> = (0..RECORDS).map(|_| row(&mut bits)).collect();
         (first[1].1, first[2].1) = (1.0, -1.0);
         let mut second = first.clone();
-        second[0] = (first[0].0.iter().map(|v| -v).collect(), first[0].1);
+        let other = row(&mut bits);
+        second[0] = (other.0, -first[0].1);
         let schedule = schedule(scene, terms)?;
         let scale = libm::scalbn(schedule.noise_std(1), -schedule.grid_exponent(1));
         let noise = |bits: &mut Bits| (scale * normal_quantile(bits.unit().max(1e-12))).round() as i64;
