@@ -84,7 +84,7 @@ fn trade_off(finished: &Finished, mu: f64) -> Panel {
             line("measured", measured, 0, Dash::Solid),
         ],
         y_range: Some((0.0, 1.0)),
-        note: "A curve below the limit breaks the guarantee.".to_owned(),
+        note: "A curve well below the limit would break the guarantee.".to_owned(),
         ..Panel::default()
     }
 }
