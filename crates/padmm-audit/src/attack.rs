@@ -130,6 +130,12 @@ pub fn attack(
     Ok(listener.finish())
 }
 
+/// What a site said in some rounds, and what was wrong with it.
+pub(crate) struct Said {
+    pub payloads: Vec<(u32, Payload)>,
+    pub faults: Vec<String>,
+}
+
 /// Goes through the first rounds of a run and returns what was released in them.
 pub(crate) fn payloads_of(
     target: &dyn Target,
@@ -138,11 +144,11 @@ pub(crate) fn payloads_of(
     secrets: &[f64],
     ledger: Box<dyn Ledger>,
     rounds: u32,
-) -> Result<(Vec<(u32, Payload)>, Vec<String>), AuditError> {
+) -> Result<Said, AuditError> {
     let (recorded, mut subject) = watched(target, canary, terms, secrets, ledger)?;
     let mut listener = Listener::new(canary, terms, secrets, recorded.clone())?;
     listener.go_through(subject.as_mut(), rounds)?;
-    Ok((listener.heard, listener.evidence.faults))
+    Ok(Said { payloads: listener.heard, faults: listener.evidence.faults })
 }
 
 fn watched(
@@ -277,9 +283,8 @@ impl<'a> Listener<'a> {
                 if !is_heard {
                     self.hear(round, value)?;
                 }
-                if !is_from_before && self.heard.last().is_none_or(|last| last.1 != *value)
-                    || !is_heard && !is_from_before
-                {
+                let is_last = self.heard.last().is_some_and(|last| last.1 == *value);
+                if !(is_from_before || is_heard && is_last) {
                     self.fault(format!("sent something in round {round} that is not in its ledger"));
                 }
             }

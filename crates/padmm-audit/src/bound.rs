@@ -242,8 +242,9 @@ mod tests {
 
     #[test]
     fn no_bound_comes_from_no_information_and_every_bound_is_finite() {
-        let blind: Vec<Trial> =
-            (0..1000).map(|i| Trial { secret: if i % 2 == 0 { 1.0 } else { -1.0 }, score: 0.0 }).collect();
+        let blind: Vec<Trial> = (0..1000u32)
+            .map(|i| Trial { secret: if i.is_multiple_of(2) { 1.0 } else { -1.0 }, score: 0.0 })
+            .collect();
         let found = bounds(&blind, delta(), 0.999).unwrap();
         assert_eq!((found.wrong, found.epsilon_lower, found.epsilon_direct), (1000, 0.0, 0.0));
         let sure: Vec<Trial> = blind.iter().map(|t| Trial { score: 9.0 * t.secret, ..*t }).collect();

@@ -12,7 +12,7 @@ use padmm_node::ledger::{GateLedger, Opener, Opening, PlannedRelease, RunStart, 
 use padmm_privacy::{Budget, Epsilon, Payload};
 use serde_json::{Value, json};
 
-use crate::attack::payloads_of;
+use crate::attack::{Said, payloads_of};
 use crate::bits::Bits;
 use crate::canary::{Canary, CanaryRequest, schedule};
 use crate::error::AuditError;
@@ -44,7 +44,7 @@ pub fn one_payload(target: &dyn Target, request: &CanaryRequest, seed: u64) -> R
         let ledger = Arc::new(Mutex::new(SiteLedger::open(&path)?));
         let gate_ledger = GateLedger::new(Arc::clone(&ledger), &start, sealer(), opener())?;
         let said = payloads_of(target, &canary, &terms, &secrets, Box::new(gate_ledger), rounds);
-        let (said, faults) = match said {
+        let Said { payloads: said, faults } = match said {
             Ok(said) => said,
             Err(error) => {
                 check.fail(format!("after {} rounds the site could not go on: {error}", rounds - 1));

@@ -51,7 +51,7 @@ const PLACE: usize = 7;
 pub fn neighbouring_files() -> Vec<NeighbouringFiles> {
     let ordinary = |i: usize| {
         let blood = ["A", "B", "O"][i % 3];
-        format!("{},{blood},{}", 20 + 3 * (i % 25), if i % 2 == 0 { "yes" } else { "no" })
+        format!("{},{blood},{}", 20 + 3 * (i % 25), if i.is_multiple_of(2) { "yes" } else { "no" })
     };
     let healthy = |i: usize| format!("{},A,no", 20 + i);
     let file = |row: &dyn Fn(usize) -> String, replaced: &[u8]| {

@@ -93,8 +93,9 @@ struct Outcomes {
 impl Verdict {
     /// Whether more than the claim is proved to have been spent.
     pub fn exceeds_claim(&self) -> bool {
-        // A comparison that NaN fails is no pass.
-        !(self.bounds.epsilon_lower.max(self.bounds.epsilon_direct) <= self.claimed_epsilon)
+        // Written so that a bound that is not a number counts as one that exceeds.
+        let is_within = |bound: f64| bound <= self.claimed_epsilon;
+        !is_within(self.bounds.epsilon_lower) || !is_within(self.bounds.epsilon_direct)
     }
 
     /// Whether nothing was found.

@@ -43,7 +43,9 @@ pub fn whiteness(evidence: &Evidence) -> Check {
     of_shape(evidence, &mut deviates);
     let limit = -normal_quantile(0.5 * FALSE_ALARM / deviates.0.len() as f64);
     for (what, deviate) in deviates.0 {
-        if !(deviate.abs() <= limit) {
+        // A deviate that is not a number is none that a sound program has.
+        let is_within = deviate.abs() <= limit;
+        if !is_within {
             check.fail(format!(
                 "{what}: {deviate:+.1} standard deviations, where a sound program stays within {limit:.1}"
             ));

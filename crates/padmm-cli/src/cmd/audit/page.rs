@@ -68,7 +68,7 @@ fn trade_off(finished: &Finished, mu: f64) -> Panel {
         } else {
             false_alarms += 1.0
         }
-        if i % every == 0 || i + 1 == sorted.len() {
+        if i.is_multiple_of(every) || i + 1 == sorted.len() {
             measured.push((false_alarms / n_minus, 1.0 - found / n_plus));
         }
     }
