@@ -47,6 +47,8 @@ enum Command {
     Data(cmd::data::Args),
     /// Draft a schema for a file, or check a file against one
     Schema(cmd::schema::Args),
+    /// Attack this program: whether its releases tell more about a record than is promised
+    Audit(cmd::audit::Args),
     /// This program against its peers and the machine, on the same work in one go
     Bench(cmd::bench::Args),
     /// Apply a saved model to a file
@@ -76,6 +78,10 @@ pub fn main_in(lab: &Lab) -> ExitCode {
         Command::Report(args) => cmd::report::run(&args),
         Command::Demo(args) => cmd::demo::run(&args, &lab),
         Command::Site(args) => match cmd::site::run(args, &lab) {
+            Ok(code) => return code,
+            Err(error) => Err(error),
+        },
+        Command::Audit(args) => match cmd::audit::run(&args, &lab) {
             Ok(code) => return code,
             Err(error) => Err(error),
         },

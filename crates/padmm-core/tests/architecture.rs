@@ -170,6 +170,8 @@ fn dependencies_point_one_way() {
     assert!(own_dependencies("padmm-data").iter().all(|d| d == "padmm-core" || d == "padmm-privacy"));
     // Python gets the simulator and the accountant; a site that talks to others is the command's business.
     assert_eq!(own_dependencies("padmm-py"), ["padmm-core", "padmm-data", "padmm-privacy", "padmm-sim"]);
+    // A hospital's program may attack itself, so the attack must not bring the simulator with it.
+    assert_eq!(own_dependencies("padmm-audit"), ["padmm-core", "padmm-node", "padmm-privacy"]);
     for name in crates() {
         // Simulation and the command are leaves: what holds real records must not reach seeded noise.
         let is_test_build = name == "padmm-testbuild";
@@ -214,7 +216,7 @@ fn only_the_gate_makes_a_release() {
 #[test]
 fn nothing_here_is_asynchronous() {
     absent(
-        &sources(&["padmm-privacy", "padmm-core", "padmm-data", "padmm-sim", "padmm-figure"]),
+        &sources(&["padmm-privacy", "padmm-core", "padmm-data", "padmm-sim", "padmm-figure", "padmm-audit"]),
         &["async", "await", "tokio"],
     );
     // The one door to the network is asynchronous; the sessions behind it are not.
@@ -235,7 +237,7 @@ fn no_order_depends_on_a_hash() {
 
 #[test]
 fn seeded_noise_is_out_of_reach_of_real_records() {
-    let files = sources(&["padmm-privacy", "padmm-core", "padmm-data", "padmm-node"]);
+    let files = sources(&["padmm-privacy", "padmm-core", "padmm-data", "padmm-node", "padmm-audit"]);
     absent(&files, &["InsecureSeededNoise", "padmm_sim"]);
     for (name, text) in files {
         assert!(!text.contains("InsecureSeeded"), "{name} mentions the simulator's noise");

@@ -20,7 +20,9 @@ use serde_json::json;
 
 use super::{print, print_json};
 use crate::lab::Lab;
-use setup::Network;
+
+pub(super) use processes::run as run_processes;
+pub(super) use setup::{DemoSite, Network, RUN};
 
 /// Arguments of `padmm demo`.
 #[derive(ClapArgs)]

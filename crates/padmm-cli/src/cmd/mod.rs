@@ -2,6 +2,7 @@
 
 pub mod account;
 pub mod algorithms;
+pub mod audit;
 pub mod bench;
 pub mod data;
 pub mod demo;

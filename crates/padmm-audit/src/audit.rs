@@ -1,0 +1,90 @@
+//! The attack and the checks of one process, in one go.
+
+use padmm_core::algorithm::AlgorithmKind;
+use padmm_privacy::{Delta, MemoryLedger};
+use rayon::prelude::*;
+
+use crate::attack::{Evidence, attack};
+use crate::bits::Bits;
+use crate::bound::{Trial, bounds};
+use crate::canary::{Canary, CanaryRequest, schedule};
+use crate::error::{AuditError, require};
+use crate::payload::{one_payload, with_faults};
+use crate::stopping::stopping;
+use crate::target::Target;
+use crate::verdict::{Check, Checks, Verdict};
+use crate::whiteness::whiteness;
+
+/// What is audited, and how long.
+#[derive(Clone, Copy, Debug)]
+pub struct AuditRequest {
+    /// Whose claim.
+    pub algorithm: AlgorithmKind,
+    /// The claimed ε.
+    pub epsilon: f64,
+    /// δ
+    pub delta: f64,
+    /// Secret bits.
+    pub tests: usize,
+    /// Confidence of the bounds.
+    pub confidence: f64,
+    /// Rounds of a run.
+    pub rounds: u32,
+    /// Seed of bits and hostile messages.
+    pub seed: u64,
+}
+
+/// Secret bits of one run.
+const TESTS_OF_A_RUN: usize = 100;
+
+impl AuditRequest {
+    /// A canary of this many tests.
+    pub fn canary(&self, n_tests: usize) -> CanaryRequest {
+        let &AuditRequest { algorithm, epsilon, delta, rounds, .. } = self;
+        CanaryRequest { algorithm, epsilon, delta, rounds, n_tests }
+    }
+}
+
+/// Attacks a program: guesses all secrets, then checks what a guess cannot see. The answer on neighbouring files is for the caller to
+/// find out, who knows how the program is started. Tells `progress` how many bits have been guessed.
+pub fn audit(
+    target: &dyn Target,
+    request: &AuditRequest,
+    refusals: Check,
+    progress: &(dyn Fn(usize) + Sync),
+) -> Result<(Verdict, Vec<Trial>), AuditError> {
+    require("tests", request.tests as f64, request.tests >= 1, "at least 1")?;
+    let n_tests = request.tests.min(TESTS_OF_A_RUN);
+    let canary = Canary::new(&request.canary(n_tests))?;
+    let terms = target.terms(canary.scene())?;
+    let schedule = schedule(canary.scene(), &terms)?;
+    let run = |number: usize| -> Result<Evidence, AuditError> {
+        let here = n_tests.min(request.tests - number * n_tests);
+        let secrets = Bits::new(request.seed, number as u64).labels(here);
+        let evidence = attack(target, &canary, &terms, &secrets, Box::new(MemoryLedger::new()));
+        progress(here);
+        evidence
+    };
+    let runs = (0..request.tests.div_ceil(n_tests)).into_par_iter().map(run);
+    // Collected in order first, so that nothing depends on which thread was faster.
+    let all: Vec<Evidence> = runs.collect::<Result<_, _>>()?;
+    let evidence = all.into_iter().reduce(Evidence::and).unwrap_or_default();
+    let checks = Checks {
+        whiteness: whiteness(&evidence),
+        one_payload: with_faults(
+            one_payload(target, &request.canary(n_tests), request.seed)?,
+            &evidence.faults,
+        ),
+        stopping: stopping(target, request.seed)?,
+        refusals,
+    };
+    let report = schedule.report();
+    let verdict = Verdict {
+        claimed_epsilon: request.epsilon,
+        delta: request.delta,
+        mu_claimed: report.mu,
+        bounds: bounds(&evidence.trials, Delta::new(request.delta)?, request.confidence)?,
+        checks,
+    };
+    Ok((verdict, evidence.trials))
+}

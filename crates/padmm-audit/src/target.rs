@@ -1,0 +1,153 @@
+//! What is attacked. The shipped site is built here from its real parts; a test double overrides one of them, and has a bug.
+
+use std::sync::Arc;
+
+use padmm_core::agent::{Agent, AgentError, AgentSetup};
+use padmm_core::data::{Dataset, FeatureSpace};
+use padmm_core::graph::Graph;
+use padmm_core::message::{Incoming, Outgoing};
+use padmm_core::plan::Plan;
+use padmm_core::terms::{Network, Terms};
+use padmm_privacy::{Debit, Gate, Ledger, Mechanism, NoiseSource, RequiredCertificate, SecureNoise};
+
+use crate::error::AuditError;
+
+/// The public facts of a run, and which of its sites is attacked.
+#[derive(Clone, Debug)]
+pub struct Scene {
+    /// What is run.
+    pub plan: Plan,
+    /// Who talks to whom.
+    pub graph: Graph,
+    /// The columns.
+    pub space: FeatureSpace,
+    /// Records of each site.
+    pub n_records: Vec<usize>,
+    /// `S`
+    pub norm_bound: f64,
+    /// The place of the attacked site.
+    pub site: usize,
+}
+
+/// Records before they are encoded: features, label.
+pub type Rows = [(Vec<f64>, f64)];
+
+/// Name of the attacked site, and of its runs.
+pub(crate) const SITE: &str = "canary";
+
+/// One site's side of a run as its neighbours have to do with it.
+pub trait Subject {
+    /// The message that the site owes its neighbours, if it owes one.
+    fn poll_message(&mut self) -> Result<Option<Outgoing>, AgentError>;
+
+    /// Hands it a neighbour's message.
+    fn handle_message(&mut self, message: &Incoming) -> Result<(), AgentError>;
+
+    /// What it has been charged.
+    fn debits(&self) -> Vec<Debit>;
+
+    /// Whether its noise says of itself that it may protect records.
+    fn noise_is_secure(&self) -> bool;
+}
+
+/// The shipped agent behind the shipped gate.
+struct Site {
+    agent: Agent,
+    noise_is_secure: bool,
+}
+
+impl Subject for Site {
+    fn poll_message(&mut self) -> Result<Option<Outgoing>, AgentError> {
+        self.agent.poll_message()
+    }
+
+    fn handle_message(&mut self, message: &Incoming) -> Result<(), AgentError> {
+        self.agent.handle_message(message)
+    }
+
+    fn debits(&self) -> Vec<Debit> {
+        self.agent.debits().to_vec()
+    }
+
+    fn noise_is_secure(&self) -> bool {
+        self.noise_is_secure
+    }
+}
+
+/// A program to attack: how it makes a site from a plan, records and a ledger.
+///
+/// Every method has the shipped behaviour as its default, so that a double changes exactly what is wrong with it.
+pub trait Target: Sync {
+    /// What the program derives from the plan: tolerances, sensitivities, noise. Its claim is in here.
+    fn terms(&self, scene: &Scene) -> Result<Terms, AuditError> {
+        let network = Network {
+            graph: &scene.graph,
+            n_records: &scene.n_records,
+            space: &scene.space,
+            norm_bound: scene.norm_bound,
+        };
+        Ok(Terms::derive(&scene.plan, &network)?)
+    }
+
+    /// The records as the program encodes them.
+    fn encode(&self, scene: &Scene, rows: &Rows) -> Dataset {
+        let p = scene.space.n_features();
+        let mut data = Dataset::new(p, p, 0, scene.norm_bound);
+        data.reserve(rows.len());
+        for (features, label) in rows {
+            data.push(features, &[], *label);
+        }
+        data
+    }
+
+    /// The mechanism of the site's gate.
+    fn mechanism(&self, scene: &Scene, terms: &Terms) -> Result<Box<dyn Mechanism>, AuditError> {
+        let own = &terms.agents[scene.site];
+        let required = RequiredCertificate { modulus: own.modulus, tolerance: own.tolerance };
+        let schedule =
+            own.noise.as_ref().ok_or_else(|| AuditError::Protocol("has no noise in its plan".to_owned()))?;
+        Ok(schedule.mechanism(required)?)
+    }
+
+    /// Where its noise comes from.
+    fn noise(&self) -> Box<dyn NoiseSource> {
+        Box::new(SecureNoise)
+    }
+
+    /// What the program makes of the ledger that it is given.
+    fn ledger(&self, given: Box<dyn Ledger>) -> Box<dyn Ledger> {
+        given
+    }
+
+    /// The site before its first round, or where its ledger says that it was.
+    fn subject(
+        &self,
+        scene: &Scene,
+        terms: &Terms,
+        rows: &Rows,
+        ledger: Box<dyn Ledger>,
+    ) -> Result<Box<dyn Subject>, AuditError> {
+        let gate = self.gate(scene, terms, ledger)?;
+        Ok(assemble(scene, terms, self.encode(scene, rows), gate))
+    }
+
+    /// The way out of the site.
+    fn gate(&self, scene: &Scene, terms: &Terms, ledger: Box<dyn Ledger>) -> Result<Gate, AuditError> {
+        let mechanism = self.mechanism(scene, terms)?;
+        Ok(Gate::new(SITE.to_owned(), SITE.to_owned(), mechanism, self.noise(), self.ledger(ledger)))
+    }
+}
+
+/// The shipped agent of these terms, with these records, behind this gate.
+pub fn assemble(scene: &Scene, terms: &Terms, data: Dataset, gate: Gate) -> Box<dyn Subject> {
+    let noise_is_secure = gate.noise_is_secure();
+    let (setup, problem) =
+        AgentSetup::of(&scene.plan, &scene.graph, terms, scene.site, &scene.space, Arc::new(data));
+    Box::new(Site { agent: Agent::new(setup, problem, gate), noise_is_secure })
+}
+
+/// The program as it is shipped.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Shipped;
+
+impl Target for Shipped {}

@@ -1,0 +1,152 @@
+//! What an audit comes to.
+
+use serde::Serialize;
+
+use crate::bound::{Bounds, least_error};
+
+/// One of the further checks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Check {
+    /// What was found; nothing if all is well.
+    pub findings: Vec<String>,
+}
+
+impl Check {
+    /// Nothing found.
+    pub fn passed() -> Self {
+        Check { findings: vec![] }
+    }
+
+    /// Whether nothing was found.
+    pub fn is_passed(&self) -> bool {
+        self.findings.is_empty()
+    }
+
+    /// Adds a finding.
+    pub fn fail(&mut self, finding: String) {
+        self.findings.push(finding);
+    }
+}
+
+/// The further checks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Checks {
+    /// The noise is independent and of the charged size.
+    pub whiteness: Check,
+    /// There is one payload and one charge for each round, across restarts.
+    pub one_payload: Check,
+    /// Whether a site stops does not depend on its records.
+    pub stopping: Check,
+    /// Neighbouring files are answered alike.
+    pub refusals: Check,
+}
+
+impl Checks {
+    /// All of them, by name.
+    pub fn all(&self) -> [(&'static str, &Check); 4] {
+        [
+            ("whiteness", &self.whiteness),
+            ("one_payload", &self.one_payload),
+            ("stopping", &self.stopping),
+            ("refusals", &self.refusals),
+        ]
+    }
+}
+
+/// The outcome of an audit.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Verdict {
+    /// What the program says that it spends.
+    pub claimed_epsilon: f64,
+    /// δ
+    pub delta: f64,
+    /// The claim as a Gaussian parameter.
+    pub mu_claimed: f64,
+    /// What the attack proves.
+    pub bounds: Bounds,
+    /// The further checks.
+    pub checks: Checks,
+}
+
+#[derive(Serialize)]
+struct Summary {
+    claimed_epsilon: f64,
+    delta: f64,
+    tests: usize,
+    lower_bound_epsilon: f64,
+    lower_bound_direct: f64,
+    confidence: f64,
+    mu_claimed: f64,
+    mu_measured: f64,
+    checks: Outcomes,
+    passed: bool,
+}
+
+#[derive(Serialize)]
+struct Outcomes {
+    whiteness: bool,
+    one_payload: bool,
+    stopping: bool,
+    refusals: bool,
+}
+
+impl Verdict {
+    /// Whether more than the claim is proved to have been spent.
+    pub fn exceeds_claim(&self) -> bool {
+        // Written so that a bound that is not a number counts as one that exceeds.
+        let is_within = |bound: f64| bound <= self.claimed_epsilon;
+        !is_within(self.bounds.epsilon_lower) || !is_within(self.bounds.epsilon_direct)
+    }
+
+    /// Whether nothing was found.
+    pub fn is_passed(&self) -> bool {
+        !self.exceeds_claim() && self.checks.all().iter().all(|(_, check)| check.is_passed())
+    }
+
+    /// The error rate below which no attacker may get.
+    pub fn least_error(&self) -> f64 {
+        least_error(self.mu_claimed)
+    }
+
+    /// Everything that was found, in words.
+    pub fn findings(&self) -> Vec<String> {
+        let mut found = vec![];
+        if self.exceeds_claim() {
+            found.push(format!(
+                "ε is at least {:.3} with {} % confidence ({:.3} without any assumption on the noise), and {} is claimed",
+                self.bounds.epsilon_lower,
+                100.0 * self.bounds.confidence,
+                self.bounds.epsilon_direct,
+                self.claimed_epsilon
+            ));
+        }
+        let named = |(name, check): &(&str, &Check)| {
+            check.findings.iter().map(|f| format!("{}: {f}", name.replace('_', " "))).collect::<Vec<_>>()
+        };
+        found.extend(self.checks.all().iter().flat_map(named));
+        found
+    }
+
+    /// As a JSON object with a fixed set of keys.
+    pub fn to_json(&self) -> serde_json::Value {
+        let outcome = |check: &Check| check.is_passed();
+        let summary = Summary {
+            claimed_epsilon: self.claimed_epsilon,
+            delta: self.delta,
+            tests: self.bounds.tests,
+            lower_bound_epsilon: self.bounds.epsilon_lower,
+            lower_bound_direct: self.bounds.epsilon_direct,
+            confidence: self.bounds.confidence,
+            mu_claimed: self.mu_claimed,
+            mu_measured: self.bounds.mu_measured,
+            checks: Outcomes {
+                whiteness: outcome(&self.checks.whiteness),
+                one_payload: outcome(&self.checks.one_payload),
+                stopping: outcome(&self.checks.stopping),
+                refusals: outcome(&self.checks.refusals),
+            },
+            passed: self.is_passed(),
+        };
+        serde_json::to_value(summary).expect("numbers and names are JSON")
+    }
+}

@@ -1,0 +1,101 @@
+//! The canaries are as tight as they claim: what the attacker computes in closed form is what the shipped agent computes, for either
+//! label and for every algorithm that promises something about the bytes that leave.
+
+use padmm_audit::*;
+use padmm_core::algorithm::{AlgorithmKind, Guarantee};
+use padmm_privacy::{Delta, MemoryLedger, NoiseSource, PrivacyError};
+
+/// Noise that is none: releases are the un-noised points on the grid.
+struct NoNoise;
+
+impl NoiseSource for NoNoise {
+    fn fill(&mut self, _scale: f64, out: &mut [i64]) -> Result<(), PrivacyError> {
+        out.fill(0);
+        Ok(())
+    }
+    fn description(&self) -> &'static str {
+        "none"
+    }
+    fn is_secure(&self) -> bool {
+        false
+    }
+}
+
+/// The shipped program without its noise.
+struct Bare;
+
+impl Target for Bare {
+    fn noise(&self) -> Box<dyn NoiseSource> {
+        Box::new(NoNoise)
+    }
+}
+
+fn request(algorithm: AlgorithmKind, n_tests: usize) -> CanaryRequest {
+    CanaryRequest { algorithm, epsilon: 1.0, delta: 1e-4, rounds: 6, n_tests }
+}
+
+#[test]
+fn every_guarantee_for_the_bytes_that_leave_has_a_canary() {
+    for algorithm in AlgorithmKind::ALL {
+        let promises = algorithm.describe().guarantee == Guarantee::ExactGaussian;
+        let canary = Canary::new(&request(algorithm, 4));
+        assert_eq!(canary.is_ok(), promises, "{}", algorithm.name());
+        if let Err(error) = canary {
+            assert!(error.to_string().contains("p-admm"), "{error}");
+        }
+    }
+}
+
+#[test]
+fn the_closed_form_is_what_the_agent_computes_for_either_label() {
+    for algorithm in Canary::algorithms() {
+        let canary = Canary::new(&request(algorithm, 5)).unwrap();
+        let terms = Bare.terms(canary.scene()).unwrap();
+        let schedule =
+            terms.agents[canary.scene().site].noise.as_ref().unwrap().as_gaussian().unwrap().clone();
+        for secrets in [[1.0, -1.0, 1.0, 1.0, -1.0], [-1.0, -1.0, 1.0, -1.0, -1.0]] {
+            let evidence = attack(&Bare, &canary, &terms, &secrets, Box::new(MemoryLedger::new())).unwrap();
+            assert_eq!(evidence.faults, [""; 0], "{}", algorithm.name());
+            for (k, residuals) in evidence.residuals.iter().enumerate() {
+                assert_eq!(residuals.len(), 5, "{}, round {}", algorithm.name(), k + 1);
+                // Δ is 1e-3 of itself wider for the hinge's tolerance; noise is several Δ wide.
+                let far = residuals.iter().map(|r| r.abs()).fold(0.0, f64::max);
+                assert!(far < 1e-4, "{}, round {}: {far:e} deviations off", algorithm.name(), k + 1);
+            }
+        }
+        // Tight: the two labels are a whole sensitivity apart, in every round.
+        let shadow = Shadow::new(canary.scene(), &terms);
+        let apart = shadow.point(1, 0, 1.0) - shadow.point(1, 0, -1.0);
+        let sensitivity = schedule.sensitivity().value();
+        assert!(apart <= sensitivity, "{}: {apart} {sensitivity}", algorithm.name());
+        assert!(apart > 0.998 * sensitivity, "{}: {apart} {sensitivity}", algorithm.name());
+    }
+}
+
+#[test]
+fn the_shipped_program_is_measured_at_its_claim() {
+    // 10,000 tests at ε = 5: μ is measured to within 0.03 or so; five deviations on either side.
+    for algorithm in Canary::algorithms() {
+        let request = AuditRequest {
+            algorithm,
+            epsilon: 5.0,
+            delta: 1e-4,
+            tests: 10_000,
+            confidence: 0.999,
+            rounds: 3,
+            seed: 5,
+        };
+        let canary = Canary::new(&request.canary(100)).unwrap();
+        let terms = Shipped.terms(canary.scene()).unwrap();
+        let run = |stream: u64| {
+            let secrets = Bits::new(5, stream).labels(100);
+            attack(&Shipped, &canary, &terms, &secrets, Box::new(MemoryLedger::new())).unwrap()
+        };
+        let evidence = (0..100).map(run).reduce(Evidence::and).unwrap();
+        let found = bounds(&evidence.trials, Delta::new(1e-4).unwrap(), 0.999).unwrap();
+        assert!((found.mu_measured - 1.2564).abs() < 0.13, "{}: {found:?}", algorithm.name());
+        assert!(found.epsilon_lower < 5.0 && found.epsilon_lower > 4.0, "{}: {found:?}", algorithm.name());
+        assert!(whiteness(&evidence).is_passed(), "{}: {:?}", algorithm.name(), whiteness(&evidence));
+        assert_eq!(evidence.faults, [""; 0]);
+    }
+}
