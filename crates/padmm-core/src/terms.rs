@@ -95,7 +95,7 @@ pub enum TermsError {
     },
     /// Whether a site can certify its solves would hang on rounding, and so on records.
     #[error(
-        "site {site}, with {n_records} records, cannot be sure to reach its tolerance: rounding and the spacing of floating-point numbers may take {ratio:.3} of it, and at most {MOST_RATIO} is allowed, because whether a site stops must not depend on its records. {advice}"
+        "site {site}, with {n_records} records, cannot be sure to reach its tolerance: rounding and the spacing of floating-point numbers may take {ratio:.3} of it, and at most {MOST_RATIO} is allowed, because whether a site stops must not depend on its records. Use a --tolerance that is {looser:.1} times looser (it enters the noise), a larger --penalty, or a loss with a wider corner"
     )]
     Marginal {
         /// The site's place, from 1.
@@ -104,8 +104,8 @@ pub enum TermsError {
         n_records: usize,
         /// The public ratio.
         ratio: f64,
-        /// What to do.
-        advice: String,
+        /// By how much the tolerance is too tight.
+        looser: f64,
     },
     /// The privacy core refuses.
     #[error(transparent)]
@@ -230,12 +230,9 @@ impl Terms {
                 }
             }
             let mut looser = tolerances.clone();
-            for (i, key) in (0..n_agents).map(|i| (i, key(i))) {
-                let planned = known[&key].solvability.map(|s| s.planned);
-                if let Some(tolerance) =
-                    planned.map(|p| loosened(i, key.1, &p, tolerances[&key], settings.tolerance))
-                {
-                    looser.insert(key, tolerance?);
+            for (key, terms) in known.iter().filter(|_| settings.tolerance.is_none()) {
+                if let Some(Solvability { planned, .. }) = &terms.solvability {
+                    looser.insert(*key, loosened(planned, tolerances[key]));
                 }
             }
             if looser == tolerances || attempt == LOOSENINGS {
@@ -246,6 +243,21 @@ impl Terms {
         }
         let gossip = gossip_rounds(gossip_contraction(network.graph), GOSSIP_TARGET, GOSSIP_LIMIT);
         Ok(Terms { penalty, gossip_rounds: gossip as u32, agents })
+    }
+}
+
+impl Terms {
+    /// Refuses terms under which a site could not be sure to certify its solves: then records would decide whether it stops.
+    pub fn check_solvable(&self) -> Result<(), TermsError> {
+        for (i, agent) in self.agents.iter().enumerate() {
+            let Some(Solvability { planned, .. }) = agent.solvability else { continue };
+            // A NaN must not pass, hence the comparison this way round.
+            if !(planned.ratio <= MOST_RATIO) {
+                let (site, n_records, ratio) = (i + 1, agent.n_records, planned.ratio);
+                return Err(TermsError::Marginal { site, n_records, ratio, looser: ratio / PLANNED_RATIO });
+            }
+        }
+        Ok(())
     }
 }
 
@@ -298,32 +310,13 @@ fn solvability(
 /// How often the tolerance is loosened at most; each time it should be the last.
 const LOOSENINGS: usize = 8;
 
-/// The tolerance that a site gets after a look at what it leaves to rounding. One that a plan names is kept or refused; the default
-/// gives way, since a looser tolerance costs next to no noise.
-fn loosened(
-    i: usize,
-    n_records: usize,
-    planned: &Judgement,
-    relative: f64,
-    named: Option<f64>,
-) -> Result<f64, TermsError> {
-    let marginal =
-        |advice: String| TermsError::Marginal { site: i + 1, n_records, ratio: planned.ratio, advice };
-    if named.is_some() {
-        let enough = relative * planned.ratio / PLANNED_RATIO;
-        let advice =
-            format!("Use --tolerance {enough:.1e} or looser (it enters the noise), or a larger --penalty");
-        return if planned.ratio <= MOST_RATIO { Ok(relative) } else { Err(marginal(advice)) };
-    }
+/// The default tolerance of a site after a look at what it leaves to rounding: it gives way where it must, since a looser one costs next
+/// to no noise.
+fn loosened(planned: &Judgement, relative: f64) -> f64 {
     let by_drift = if planned.drift.is_finite() { planned.drift / PLANNED_DRIFT } else { 0.0 };
-    let needed = relative * (planned.ratio / PLANNED_RATIO).max(1.0);
-    if !(needed <= 1.0) {
-        let advice = "No tolerance helps here: use a larger --penalty or a smoother loss";
-        return Err(marginal(advice.to_owned()));
-    }
-    // A little more than needed, so that the next look finds it enough.
-    let wanted = needed.max(relative * by_drift.max(1.0)).min(1.0);
-    Ok(if wanted > relative { (1.05 * wanted).min(1.0) } else { relative })
+    let factor = by_drift.max(planned.ratio / PLANNED_RATIO);
+    // A little more than needed, so that the next look finds it enough. A tolerance beyond a record's own influence helps nobody.
+    if factor > 1.0 { (1.05 * factor * relative).min(1.0) } else { relative }
 }
 
 /// Relative tolerance: MATH §3's 10⁻⁶, looser where floating point cannot certify it.

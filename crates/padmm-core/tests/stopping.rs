@@ -226,7 +226,9 @@ fn derive(plan: PlanDraft, n_records: &[usize]) -> Result<Terms, TermsError> {
     let space = FeatureSpace::numeric(20);
     let graph = graph("complete", n_records.len());
     let network = Network { graph: &graph, n_records, space: &space, norm_bound: 1.0 };
-    Terms::derive(&plan.check().unwrap(), &network)
+    let terms = Terms::derive(&plan.check().unwrap(), &network)?;
+    terms.check_solvable()?;
+    Ok(terms)
 }
 
 /// An organiser that asks for more than floating point can certify would make stopping hang on records.

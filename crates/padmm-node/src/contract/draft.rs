@@ -135,6 +135,7 @@ impl ContractDraft {
         let norm_bound = self.schema.norm_bound();
         let network = Network { graph: &graph, n_records: &n_records, space: &space, norm_bound };
         let terms = Terms::derive(&plan, &network)?;
+        terms.check_solvable()?;
         check_exact(&plan, &terms)?;
         let hash = plan_hash(&self);
         Ok(Contract { draft: self, plan, graph, space, terms, authority, hash })
