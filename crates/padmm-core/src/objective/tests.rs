@@ -130,8 +130,8 @@ fn with_and_without_zeros(n: usize, n_numeric: usize) -> (Dataset, Dataset) {
         let draw = (state >> 33) as u32;
         let first = n_numeric as u32;
         let hot = [first + draw % 4, first + 4 + draw / 4 % 4, first + 8];
-        let label = if draw % 3 == 0 { 1.0 } else { -1.0 };
-        if draw % 5 == 0 {
+        let label = if draw.is_multiple_of(3) { 1.0 } else { -1.0 };
+        if draw.is_multiple_of(5) {
             with.push_empty(&hot, label);
         } else {
             let numbers: Vec<f64> = (0..n_numeric).map(|k| ((r * (k + 3)) as f64).sin()).collect();
