@@ -320,10 +320,10 @@ impl Agent {
             (Stage::Average, _) => Content::Average(self.average.clone()),
             (Stage::Model, Speech::Release) => {
                 let round = self.round_of(turn);
-                let judgement = self.judge(round)?;
+                self.solver.judgement = self.judge(round)?;
                 let Agent { gate, algorithm, problem, solver, warm_start, tolerance, .. } = self;
                 let release = gate.release(round, |drawn| {
-                    let local = Local { problem, solver, warm_start, tolerance: *tolerance, judgement };
+                    let local = Local { problem, solver, warm_start, tolerance: *tolerance };
                     algorithm.compute(round, drawn, local)
                 })?;
                 self.released = Arc::new(Public::from(&release));

@@ -49,7 +49,7 @@ use crate::data::Dataset;
 use crate::loss::Loss;
 use crate::objective::Objective;
 use crate::regularizer::Penalty;
-use crate::solvable::{Demand, Judgement};
+use crate::solvable::Demand;
 use crate::solver::{Solver, Status, proved};
 
 /// One site's records and its share of the problem: the private side of an agent.
@@ -72,8 +72,6 @@ pub struct Local<'a> {
     pub warm_start: &'a mut Vec<f64>,
     /// The certificate that the sensitivity was derived with.
     pub tolerance: f64,
-    /// What was said about this round before it was charged; none where no guarantee is stated for the bytes that leave.
-    pub judgement: Option<Judgement>,
 }
 
 impl Local<'_> {
@@ -82,10 +80,11 @@ impl Local<'_> {
     /// Certificates are formed with the public radius of the judgement. Where it proves a number of passes sufficient, a solver
     /// that stalled is followed by one that cannot.
     fn solve(self, round: u32, objective: Objective<'_>) -> Result<Certified, AgentError> {
-        let objective = objective.within(self.judgement.map_or(0.0, |j| j.radius));
+        let judgement = self.solver.judgement;
+        let objective = objective.within(judgement.map_or(0.0, |j| j.radius));
         let mut solution = self.solver.solve(&objective, self.warm_start, self.tolerance);
         if solution.status != Status::Solved
-            && let Some(passes) = self.judgement.and_then(|j| j.passes)
+            && let Some(passes) = judgement.and_then(|j| j.passes)
         {
             solution = proved::solve(self.solver, &objective, passes, self.tolerance);
         }

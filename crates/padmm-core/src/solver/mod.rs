@@ -21,6 +21,7 @@ pub mod prox_newton;
 mod twofold;
 
 use crate::objective::{Objective, ObjectiveBuffers};
+use crate::solvable::Judgement;
 use direction::Curvature;
 
 /// Widest problem for which a dense Hessian is formed.
@@ -67,6 +68,8 @@ pub struct Solver {
     pub(crate) spare: Spare,
     /// The quadratic model of proximal Newton.
     pub(crate) model: Vec<f64>,
+    /// What public numbers said about the round that is being computed; none where no guarantee is stated for the bytes that leave.
+    pub(crate) judgement: Option<Judgement>,
 }
 
 /// Vectors of one length that solves use in turn, so that only the first ones allocate.
