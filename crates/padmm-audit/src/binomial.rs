@@ -121,7 +121,7 @@ mod tests {
     #[test]
     fn limits_miss_no_more_often_than_they_say() {
         // Exact coverage: the chance of a count whose limit is below the truth, added up over all counts.
-        for (trials, p, error) in [(60u64, 0.4, 0.05), (60, 0.02, 0.01), (200, 0.44, 0.001)] {
+        for (trials, p, error) in [(60u64, 0.4, 0.05), (600, 0.02, 0.01), (200, 0.44, 0.001)] {
             let missed: f64 = (0..=trials)
                 .filter(|&k| clopper_pearson_upper(k, trials, error) < p)
                 .map(|k| summed(k, trials, p) - if k > 0 { summed(k - 1, trials, p) } else { 0.0 })
