@@ -209,7 +209,10 @@ fn what_earlier_runs_spent_counts_before_a_plan_is_accepted() {
     let taken = refused(at, &[&accept[..], &["--new-data", "south"]].concat());
     assert!(taken.contains("is there already"), "{taken}");
     let others = ok(at, &[&accept[..], &["--new-data", "others"]].concat());
-    assert!(others.contains("0.0000 is spent so far") && others.contains("--new-data others too"), "{others}");
+    assert!(
+        others.contains("0.0000 is spent so far") && others.contains("--new-data others too"),
+        "{others}"
+    );
     assert!(!home.ledgers().join("others.ledger").exists(), "accepting writes to no ledger");
     // A file that is renamed is still known by what is in it.
     std::fs::write(at.join("south.csv"), &text).unwrap();
@@ -233,8 +236,8 @@ fn accepted_plans_that_have_not_run_count_before_another_is_accepted() {
         cards.iter().for_each(|card| args.extend(["--card", card]));
         ok(at, &args);
     };
-    named("first", "4", "first.toml");
-    named("second", "4", "second.toml");
+    named("first", "5", "first.toml");
+    named("second", "5", "second.toml");
     named("small", "1", "small.toml");
     let accept = |plan: &'static str| {
         ["plan", "accept", plan, "--home", "south", "--cards", "cards", "--yes", "--json"]

@@ -34,9 +34,9 @@ pub fn run(
     let others = find_cards(&contract, &home, cards, now)?;
     check_data(&contract, index, &home)?;
     let cost = cost(&contract, index);
+    check_run_folder(&contract, &home)?;
     let foreseen = foresee(&home, &contract, data)?;
     check_cap(&foreseen, &home)?;
-    check_run_folder(&contract, &home)?;
 
     let price = price(&cost, &foreseen) + &reminder(data);
     if !yes {
