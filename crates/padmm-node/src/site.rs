@@ -4,6 +4,7 @@
 mod foresee;
 mod ledger_of_data;
 mod outputs;
+mod remembered;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -20,7 +21,7 @@ use crate::identity::{Expiry, Home, IdentityError, PublicKey, SiteName, to_hex};
 use crate::journal::{Journal, Level, Sent};
 use crate::ledger::{GateLedger, LedgerError, RunStart, SealRequest, SiteLedger};
 use crate::mailbox::Mailbox;
-use crate::session::{Neighbour, Session, SessionError, SessionSetup, Silence, age_of};
+use crate::session::{Session, SessionError, SessionSetup, Silence};
 use crate::shelf::Shelf;
 use crate::transport::Transport;
 use crate::transport::quic::{Peer, QuicSetup, QuicTransport, TransportError};
@@ -361,18 +362,9 @@ impl Prepared {
         let terms = self.contract.terms();
         let mut neighbours = vec![];
         for (site, card) in &self.cards {
-            let key = *card.identity();
-            let plan = self.contract.hash().0;
-            let mut newest: Option<((bool, u64), Vec<u8>)> = None;
-            lock(&ledger).for_each_from(card.name().as_str(), |bytes| {
-                if let Some(age) = age_of(bytes, &plan).filter(|a| newest.as_ref().is_none_or(|n| n.0 < *a))
-                    && crate::frame::is_signed_by(bytes, &key)
-                {
-                    newest = Some((age, bytes.to_vec()));
-                }
-            })?;
             let noise = terms.agents[*site].noise.as_ref().and_then(|s| s.as_gaussian()).cloned();
-            neighbours.push(Neighbour { site: *site, key, noise, latest: newest.map(|n| n.1.into()) });
+            let (folder, plan) = (self.home.ledgers(), self.contract.hash().0);
+            neighbours.push(remembered::neighbour(*site, card, noise, &lock(&ledger), &folder, &plan)?);
         }
         let silence = match self.contract.silence() {
             contract::Silence::Wait => Silence::Wait,
@@ -385,8 +377,9 @@ impl Prepared {
             move |word: &Accepted| is_acceptance(&contract, word)
         };
         let (folder, own) = (self.home.ledgers(), lock(&ledger).genesis());
-        let elsewhere =
-            move |entry: u64, bytes: &[u8]| ledger_of_data::has_release(&folder, own, entry, bytes);
+        let elsewhere = move |ledger: Option<[u8; 32]>, entry: u64, digest: &[u8; 32]| {
+            ledger_of_data::has_release(&folder, own, ledger, entry, digest)
+        };
         let compare = {
             let contract = Arc::clone(&self.contract);
             move |text: &str| compare_plans(&contract, text)

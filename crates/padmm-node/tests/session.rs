@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use common::network::*;
 use padmm_node::contract;
+use padmm_node::ledger::SiteLedger;
 use padmm_node::session::SessionError;
 use padmm_node::transport::memory::Weather;
 use padmm_privacy::Payload;
@@ -187,4 +188,59 @@ fn a_run_starts_only_with_every_sites_word() {
     run.until(|run| run.are_done(&ALL));
     assert!((0..4).all(|site| run.departures(site).is_empty()));
     run.end();
+}
+
+/// One edge of a ring never works. Whoever has no part in it hears all its own neighbours, and still nobody begins: each waits for
+/// every site's word that all its edges work.
+#[test]
+fn an_edge_that_never_works_costs_nobody_anything_and_is_named() {
+    const RING: [usize; 5] = [0, 1, 2, 3, 4];
+    let ring = Consortium::of(5, "ring", contract::Silence::Wait);
+    let mut run = Run::new(&ring, Weather::default(), 8);
+    run.network.cut(0, 1);
+    RING.iter().for_each(|&site| run.start(site));
+    run.for_as_long_as(seconds(120));
+    let hash = ring.contract.hash().to_string();
+    let charged_at = |&site: &usize| {
+        let view = SiteLedger::read(&run.ledger_path(site)).unwrap();
+        view.state().run(&hash).map_or(0, |run| run.charges.len())
+    };
+    let charged: Vec<usize> = RING.iter().map(charged_at).collect();
+    assert_eq!(charged, [0; 5], "rounds that were charged");
+    assert!(run.sites.values().all(|s| !s.session.is_started()));
+    for (site, edge) in [(0, "ash-birch"), (1, "birch-ash")] {
+        let line = run.sites[&site].session.waiting_for(run.now).unwrap();
+        assert!(line.contains(&format!("nothing has come over the edge {edge}")), "{line}");
+    }
+    for site in 2..5 {
+        let line = run.sites[&site].session.waiting_for(run.now).unwrap();
+        assert!(line.contains("waiting for ash, birch to report that all their edges work"), "{line}");
+    }
+    let lines = run.notes.lines.lock().unwrap().join("\n");
+    assert!(lines.contains("ash: before round 1: waiting for birch"), "{lines}");
+    // What was said before a restart is heard again from others, and when the edge works the run starts.
+    run.kill(3);
+    run.for_as_long_as(seconds(5));
+    run.start(3);
+    run.network.mend(0, 1);
+    run.until(|run| run.are_done(&RING));
+    run.end();
+}
+
+/// A site that has begun and is started again still gives its word to one that has not.
+#[test]
+fn a_site_that_was_ready_says_so_after_a_restart() {
+    let path = Consortium::of(3, "path", contract::Silence::Wait);
+    for seed in 1..=20 {
+        let weather = Weather { loss: 0.5, repeats: 0.1, longest_delay: Duration::from_millis(300) };
+        let mut run = Run::with_all(&path, weather, seed);
+        run.until(|run| run.sites.values().any(|s| s.session.is_started()));
+        let begun: Vec<usize> = (0..3).filter(|site| run.sites[site].session.is_started()).collect();
+        for site in begun {
+            run.kill(site);
+            run.start(site);
+        }
+        run.until(|run| run.are_done(&[0, 1, 2]));
+        run.end();
+    }
 }

@@ -225,16 +225,25 @@ fn check_new(ledgers: &[LedgerView], fingerprint: &str, file: &Path) -> Result<(
     }
 }
 
-/// Whether a ledger in `folder` that is not the one with the first entry `own`, and no copy of it, has a release at this entry with
-/// these bytes.
-pub(super) fn has_release(folder: &Path, own: LedgerDigest, entry: u64, bytes: &[u8]) -> bool {
-    let others = all_in(folder).unwrap_or_default().into_iter().filter_map(|path| SiteLedger::read(&path).ok());
+/// Whether a ledger in `folder` that is not the one with the first entry `own`, and so no copy of it, has at this entry a release
+/// with this SHA-256; where it is known which ledger is meant, that one.
+pub(super) fn has_release(
+    folder: &Path,
+    own: LedgerDigest,
+    meant: Option<[u8; 32]>,
+    entry: u64,
+    digest: &[u8; 32],
+) -> bool {
+    let is_it = |payload: &Vec<u8>| Sha256::digest(payload)[..] == digest[..];
+    let others =
+        all_in(folder).unwrap_or_default().into_iter().filter_map(|path| SiteLedger::read(&path).ok());
     others
         .filter(|view| view.state().genesis() != own)
-        .any(|view| view.entries().iter().any(|e| e.seq == entry && e.payload.as_deref() == Some(bytes)))
+        .filter(|view| meant.is_none_or(|meant| view.state().genesis().0 == meant))
+        .any(|view| view.entries().iter().any(|e| e.seq == entry && e.payload.as_ref().is_some_and(is_it)))
 }
 
-fn all_in(folder: &Path) -> Result<Vec<PathBuf>, SiteError> {
+pub(super) fn all_in(folder: &Path) -> Result<Vec<PathBuf>, SiteError> {
     let entries = std::fs::read_dir(folder)
         .map_err(|e| SiteError::Output { path: folder.to_owned(), reason: e.to_string() })?;
     let mut ledgers: Vec<PathBuf> = entries

@@ -266,7 +266,8 @@ impl<'a> Run<'a> {
         for ((site, stage, turn), bytes) in self.notes.sent.lock().unwrap().iter() {
             assert_eq!(bytes.len(), 1, "{} said two things in {stage:?} {turn}", NAMES[*site]);
         }
-        let there: Vec<usize> = (0..self.consortium.sites.len()).filter(|&i| self.ledger_path(i).exists()).collect();
+        let there: Vec<usize> =
+            (0..self.consortium.sites.len()).filter(|&i| self.ledger_path(i).exists()).collect();
         for &site in &there {
             padmm_node::ledger::verify(&self.ledger_path(site)).unwrap();
             let ledger = SiteLedger::open(&self.ledger_path(site)).unwrap();
