@@ -4,7 +4,7 @@ mod common;
 
 use std::path::Path;
 
-use common::{SCHEMA, json, ok, refused, table};
+use common::{SCHEMA, json, ok, padmm, refused, table};
 use padmm_node::contract::{Acceptance, Contract};
 use padmm_node::identity::Home;
 use padmm_node::ledger::{Opening, PlannedRelease, RunStart, SiteLedger};
@@ -81,7 +81,9 @@ fn plans_that_cannot_be_are_refused() {
     let base = ["plan", "new", "--name", "trial", "--schema", "s.toml", "--out", "plan.toml"];
     let both = ["--card", "cards/north.toml:200", "--card", "cards/south.toml:200"];
     for (more, says) in [
-        (vec!["--algorithm", "dvp"], "simulation only"),
+        (vec!["--algorithm", "dvp"], "simulation only: use p-admm or linearized"),
+        (vec!["--algorithm", "dp-admm"], "simulation only: use p-admm or linearized"),
+        (vec!["--algorithm", "token"], "simulation only: use p-admm or linearized"),
         (vec!["--silence", "leave:4"], "at least 5"),
         (vec!["--silence", "hope"], "leave:SECONDS"),
         (vec!["--graph", "edges:north-nowhere"], "nowhere"),
@@ -95,6 +97,8 @@ fn plans_that_cannot_be_are_refused() {
         assert!(text.contains(says), "{more:?}: {text}");
         assert!(!at.join("plan.toml").exists());
     }
+    let help = ok(at, &["plan", "new", "--help"]);
+    assert!(help.contains("p-admm or linearized") && !help.contains("dp-admm"), "{help}");
     let alone = refused(at, &[&base[..], &both[..2]].concat());
     assert!(alone.contains("at least two"), "{alone}");
     ok(at, &[&base[..], &both[..]].concat());
@@ -189,8 +193,135 @@ fn what_earlier_runs_spent_counts_before_a_plan_is_accepted() {
         refusal.contains("earlier runs on these records cost") && refusal.contains("allows ε = 6"),
         "{refusal}"
     );
-    // Other people's records have a budget of their own.
+    drop(ledger);
+    // Records that were edited are not known to any ledger: the same question as in `site run`, and no "nothing is spent".
     let text = std::fs::read_to_string(at.join("south.csv")).unwrap();
-    std::fs::write(at.join("south.csv"), text + "\n").unwrap();
-    ok(at, &accept);
+    std::fs::write(at.join("south.csv"), text.clone() + "\n").unwrap();
+    let which = refused(at, &accept);
+    assert!(which.contains("--data-updates south") && which.contains("--new-data NAME"), "{which}");
+    let run = ["site", "run", "--home", "south", "--run", "trial"];
+    let started = String::from_utf8(padmm(at, &run).stderr).unwrap();
+    assert!(started.contains(which.trim_start_matches("error: ").trim()), "{started}");
+    // An update has what was spent; other people's records have a budget of their own.
+    let update = refused(at, &[&accept[..], &["--data-updates", "south"]].concat());
+    assert!(update.contains("earlier runs on these records cost"), "{update}");
+    let absent = refused(at, &[&accept[..], &["--data-updates", "north"]].concat());
+    assert!(absent.contains("there is no ledger north"), "{absent}");
+    let taken = refused(at, &[&accept[..], &["--new-data", "south"]].concat());
+    assert!(taken.contains("is there already"), "{taken}");
+    let others = ok(at, &[&accept[..], &["--new-data", "others"]].concat());
+    assert!(
+        others.contains("0.0000 is spent so far") && others.contains("--new-data others too"),
+        "{others}"
+    );
+    assert!(!home.ledgers().join("others.ledger").exists(), "accepting writes to no ledger");
+    // A file that is renamed is still known by what is in it.
+    std::fs::write(at.join("south.csv"), &text).unwrap();
+    std::fs::rename(at.join("south.csv"), at.join("renamed.csv")).unwrap();
+    let config = at.join("south/site.toml");
+    let told = std::fs::read_to_string(&config).unwrap().replace("south.csv", "renamed.csv");
+    std::fs::write(&config, told).unwrap();
+    assert!(refused(at, &accept).contains("earlier runs on these records cost"));
+}
+
+/// A cap for one plan and a half: the second plan is refused though nothing has run yet, until the first is known to be over.
+#[test]
+fn accepted_plans_that_have_not_run_count_before_another_is_accepted() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    study(at);
+    let named = |name: &str, epsilon: &str, out: &str| {
+        let cards: Vec<String> = SITES.iter().map(|site| format!("cards/{site}.toml:200")).collect();
+        let mut args = vec!["plan", "new", "--name", name, "--schema", "s.toml", "--out", out];
+        args.extend(["--epsilon", epsilon, "--rounds", "5"]);
+        cards.iter().for_each(|card| args.extend(["--card", card]));
+        ok(at, &args);
+    };
+    named("first", "5", "first.toml");
+    named("second", "5", "second.toml");
+    named("small", "1", "small.toml");
+    let accept = |plan: &'static str| {
+        ["plan", "accept", plan, "--home", "south", "--cards", "cards", "--yes", "--json"]
+    };
+    let first = json(&ok(at, &accept("first.toml")));
+    assert_eq!(first["epsilon_with_accepted"], 0.0);
+    assert_eq!(first["accepted_plans"], serde_json::json!([]));
+    let refusal = refused(at, &accept("second.toml"));
+    for words in ["not finished (first)", "allows ε = 6", "earlier runs on these records cost ε = 0.0000"] {
+        assert!(refusal.contains(words), "{words}: {refusal}");
+    }
+    assert!(!at.join("south/runs/second").exists());
+    let small = json(&ok(at, &accept("small.toml")));
+    assert_eq!(small["epsilon_with_accepted"], first["epsilon_after"]);
+    assert_eq!(small["accepted_plans"], serde_json::json!(["first"]));
+    assert!(small["epsilon_after"].as_f64() > first["epsilon_after"].as_f64());
+    // To accept what is accepted counts it once.
+    assert_eq!(json(&ok(at, &accept("small.toml")))["epsilon_after"], small["epsilon_after"]);
+
+    // The first plan fails in its second round: what it was charged is spent, and the rest of it will not be.
+    let home = Home::open(&at.join("south")).unwrap();
+    let contract = Contract::read(&at.join("first.toml")).unwrap();
+    let start = start_of(&contract, 1, "for tests");
+    let fingerprint = fingerprint(home.dataset_key(), &at.join("south.csv")).unwrap();
+    let cap = Budget::new(6.0, 1e-3).unwrap();
+    let opening = Opening { data_set: "south".to_owned(), fingerprint, cap };
+    let mut ledger = SiteLedger::create(&home.ledgers().join("south.ledger"), opening).unwrap();
+    ledger.start_run(&start).unwrap();
+    let running = json(&ok(at, &accept("small.toml")));
+    assert_eq!(running["epsilon_after"], small["epsilon_after"], "a run that has begun costs the same");
+    ledger.forfeit(&start.run, &start.planned[0], "for this test").unwrap();
+    let over = json(&ok(at, &accept("second.toml")));
+    assert_eq!(over["accepted_plans"], serde_json::json!(["small"]));
+    assert!(over["epsilon_spent"].as_f64().unwrap() > 0.0);
+}
+
+/// A plan as the ledger of one of its sites enters it.
+fn start_of(contract: &Contract, site: usize, noise: &str) -> RunStart {
+    let schedule = contract.terms().agents[site].noise.as_ref().unwrap();
+    let (gaussian, report) = (schedule.as_gaussian().unwrap(), schedule.report());
+    let planned = |round| PlannedRelease {
+        round,
+        event: gaussian.event(round),
+        n_features: gaussian.n_features(),
+        exponent: gaussian.grid_exponent(round),
+    };
+    RunStart {
+        run: contract.hash().to_string(),
+        plan_name: contract.name().to_string(),
+        site: contract.sites()[site].name.to_string(),
+        rounds: gaussian.rounds(),
+        planned: (1..=gaussian.rounds()).map(planned).collect(),
+        epsilon_exact: Epsilon::new(report.epsilon_exact).unwrap(),
+        delta: Delta::new(report.delta).unwrap(),
+        noise: noise.to_owned(),
+    }
+}
+
+/// A run that a test build began with noise from a seed is not finished by the shipped command as if its noise were exact.
+#[test]
+fn the_shipped_command_does_not_finish_what_a_test_build_began() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    study(at);
+    new_plan(at, 200, "plan.toml", &[]);
+    ok(at, &["plan", "accept", "plan.toml", "--home", "south", "--cards", "cards", "--yes"]);
+    let home = Home::open(&at.join("south")).unwrap();
+    let contract = Contract::read(&at.join("plan.toml")).unwrap();
+    let seeded = padmm_privacy::NoiseSource::description(&padmm_sim::InsecureSeededNoise::new(7, 0, 1));
+    let start = start_of(&contract, 1, seeded);
+    let fingerprint = fingerprint(home.dataset_key(), &at.join("south.csv")).unwrap();
+    let cap = Budget::new(6.0, 1e-3).unwrap();
+    let opening = Opening { data_set: "south".to_owned(), fingerprint, cap };
+    let path = home.ledgers().join("south.ledger");
+    let mut ledger = SiteLedger::create(&path, opening).unwrap();
+    ledger.start_run(&start).unwrap();
+    let before = ledger.head();
+    drop(ledger);
+    let out = padmm(at, &["site", "run", "--home", "south", "--run", "trial"]);
+    let said = String::from_utf8(out.stderr).unwrap();
+    assert_eq!(out.status.code(), Some(2), "{said}");
+    assert!(said.contains(seeded) && said.contains("was begun in the ledger"), "{said}");
+    assert!(said.contains("Nothing was charged or sent"), "{said}");
+    assert_eq!(SiteLedger::read(&path).unwrap().head(), before);
+    assert!(!at.join("south/runs/trial/egress.csv").exists());
 }

@@ -37,6 +37,14 @@ points! {
     ReleaseBeforeCommit => "release-before-commit",
     /// The transaction has been committed; nothing has been sent.
     ReleaseAfterCommit => "release-after-commit",
+    /// A release is committed, and its neighbours have not been told.
+    AnnounceBefore => "announce-before",
+    /// They have been told; the release waits for their receipts.
+    AnnounceAfter => "announce-after",
+    /// A neighbour's announcement is about to be committed.
+    AnnouncedBeforeCommit => "announced-before-commit",
+    /// It has been, and the neighbour has no receipt yet.
+    AnnouncedAfterCommit => "announced-after-commit",
     /// The ledger's head is about to be written beside it.
     HeadBeforeWrite => "head-before-write",
     /// It has been.

@@ -42,6 +42,64 @@ pub struct Accepted {
     pub signature: Signature,
 }
 
+/// A site's word that all its edges work: it has heard every one of its neighbours, with this plan, and they are content with
+/// its ledger. It is passed on like an acceptance; the key that signed it comes with the site's acceptance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ready {
+    /// Place of the site in the contract.
+    pub site: u16,
+    /// Its signature.
+    pub signature: Signature,
+}
+
+impl Ready {
+    fn message(plan: &PlanDigest, site: u16) -> [u8; 34] {
+        let mut message = [0; 34];
+        message[..32].copy_from_slice(plan);
+        message[32..].copy_from_slice(&site.to_le_bytes());
+        message
+    }
+
+    /// The word of the site with this origin and key.
+    pub fn say(origin: Origin, key: &SecretKey) -> Self {
+        let signature = key.sign(Purpose::Ready, &Self::message(&origin.plan, origin.sender));
+        Ready { site: origin.sender, signature }
+    }
+
+    /// Whether `key` signed it for this plan.
+    pub fn is_said_by(&self, plan: &PlanDigest, key: &PublicKey) -> bool {
+        key.verifies(Purpose::Ready, &Self::message(plan, self.site), &self.signature)
+    }
+}
+
+/// "This release is in my ledger and is about to leave." A neighbour keeps it before the release leaves, so that it can tell later
+/// whether that ledger was put back.
+///
+/// The digest is of the release's whole frame, with its signature: who does not have the site's key cannot make the signature that
+/// belongs to a guess, and so cannot test a guess of the release against the digest before the release has left.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Announcement {
+    /// Who says it.
+    pub origin: Origin,
+    /// The round.
+    pub turn: u32,
+    /// Hash of the first entry of the ledger that charges it: which of the site's ledgers it is.
+    pub ledger: [u8; 32],
+    /// Number of the entry that charges it.
+    pub entry: u64,
+    /// Head of the ledger before that entry.
+    pub head: [u8; 32],
+    /// SHA-256 of the frame of the release.
+    pub digest: [u8; 32],
+}
+
+/// Bytes of an announcement's frame.
+pub const ANNOUNCEMENT: usize = 1 + 34 + 4 + 32 + 8 + 32 + 32 + SIGNATURE;
+/// The frame of an announcement as it is shown to whom it is from.
+pub type Shown = [u8; ANNOUNCEMENT];
+/// Announcements in a greeting at most: one for each of the receiver's ledgers that the sender knows.
+pub const MOST_SHOWN: usize = 32;
+
 /// One site's message of a turn.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Speech {
@@ -62,14 +120,32 @@ pub struct Speech {
 /// Everything that can travel.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Frame {
-    /// "I hold this plan, and these sites' words on it." With `proof`, the receiver's own latest release follows.
+    /// "I hold this plan, and these sites' words on it, and this is how far I know your ledgers to be." With `proof`, a release of the
+    /// receiver's own follows.
     Hello {
         /// Who says it.
         origin: Origin,
-        /// Whether a frame of the receiver's own follows, to show how far its ledger must be.
+        /// Whether a release of the receiver's own follows, from a run before there were announcements.
         proof: bool,
+        /// The receiver's own newest announcements, one for each of its ledgers.
+        shown: Vec<Shown>,
         /// Signatures on the plan.
         accepted: Vec<Accepted>,
+        /// Words that all edges of a site work.
+        ready: Vec<Ready>,
+    },
+    /// A release is about to leave.
+    Announce(Announcement),
+    /// "I have kept your announcement, on disk."
+    Receipt {
+        /// Who says it.
+        origin: Origin,
+        /// Whose announcement.
+        whose: u16,
+        /// Its entry.
+        entry: u64,
+        /// Its digest.
+        digest: [u8; 32],
     },
     /// A model.
     Speech(Speech),
@@ -189,9 +265,13 @@ impl<'a> Reader<'a> {
 
     fn place(&mut self) -> Result<(Stage, u32), FrameError> {
         let stage = if self.flag("stage")? { Stage::Average } else { Stage::Model };
+        Ok((stage, self.turn()?))
+    }
+
+    fn turn(&mut self) -> Result<u32, FrameError> {
         match self.u32()? {
             0 => Err(FrameError::Field { field: "turn", value: 0 }),
-            turn => Ok((stage, turn)),
+            turn => Ok(turn),
         }
     }
 
@@ -226,6 +306,11 @@ impl Writer {
         self
     }
 
+    /// How many of something follow.
+    fn count(&mut self, n: usize) -> &mut Self {
+        self.put(&u16::try_from(n).expect("a contract has at most 1000 sites").to_le_bytes())
+    }
+
     fn origin(&mut self, origin: Origin) -> &mut Self {
         self.put(&origin.plan).put(&origin.sender.to_le_bytes())
     }
@@ -258,15 +343,19 @@ const WANT: u8 = 5;
 const WANT_PLAN: u8 = 6;
 const PLAN_TEXT: u8 = 7;
 const WANT_HELLO: u8 = 8;
+const ANNOUNCE: u8 = 9;
+const RECEIPT: u8 = 10;
 
 impl Frame {
     /// Who says it, where that is signed.
     pub fn origin(&self) -> Option<Origin> {
         match self {
-            Frame::Hello { origin, .. } | Frame::Status { origin, .. } | Frame::Departure { origin, .. } => {
-                Some(*origin)
-            }
+            Frame::Hello { origin, .. }
+            | Frame::Receipt { origin, .. }
+            | Frame::Status { origin, .. }
+            | Frame::Departure { origin, .. } => Some(*origin),
             Frame::Speech(speech) => Some(speech.origin),
+            Frame::Announce(announcement) => Some(announcement.origin),
             Frame::Want { .. } | Frame::WantPlan | Frame::WantHello | Frame::PlanText(_) => None,
         }
     }
@@ -275,12 +364,25 @@ impl Frame {
     pub fn encode(&self, key: &SecretKey) -> Arc<[u8]> {
         let mut w = Writer::default();
         match self {
-            Frame::Hello { origin, proof, accepted } => {
-                let n = u16::try_from(accepted.len()).expect("a contract has at most 1000 sites");
-                w.put(&[HELLO]).origin(*origin).put(&[u8::from(*proof)]).put(&n.to_le_bytes());
+            Frame::Hello { origin, proof, shown, accepted, ready } => {
+                w.put(&[HELLO]).origin(*origin).put(&[u8::from(*proof)]).count(shown.len());
+                shown.iter().for_each(|s| w.0.extend_from_slice(s));
+                w.count(accepted.len());
                 for a in accepted {
                     w.put(&a.site.to_le_bytes()).put(&a.key).put(&a.signature.0);
                 }
+                w.count(ready.len());
+                for r in ready {
+                    w.put(&r.site.to_le_bytes()).put(&r.signature.0);
+                }
+            }
+            Frame::Announce(a) => {
+                w.put(&[ANNOUNCE]).origin(a.origin).put(&a.turn.to_le_bytes()).put(&a.ledger);
+                w.put(&a.entry.to_le_bytes()).put(&a.head).put(&a.digest);
+            }
+            Frame::Receipt { origin, whose, entry, digest } => {
+                w.put(&[RECEIPT]).origin(*origin).put(&whose.to_le_bytes());
+                w.put(&entry.to_le_bytes()).put(digest);
             }
             Frame::Speech(s) => {
                 w.put(&[SPEECH]).origin(s.origin).place(s.stage, s.turn);
@@ -316,19 +418,35 @@ impl Frame {
     /// Reads a frame; its signature is left to [`is_signed_by`].
     pub fn decode(bytes: &[u8]) -> Result<Frame, FrameError> {
         let kind = *bytes.first().ok_or(FrameError::Short)?;
-        let is_signed = matches!(kind, HELLO | SPEECH | STATUS | DEPARTURE);
+        let is_signed = matches!(kind, HELLO | SPEECH | STATUS | DEPARTURE | ANNOUNCE | RECEIPT);
         let end = bytes.len().checked_sub(if is_signed { SIGNATURE } else { 0 });
         let body = end.and_then(|end| bytes.get(1..end)).ok_or(FrameError::Short)?;
         let mut r = Reader(body);
         let frame = match kind {
             HELLO => {
-                let (origin, proof, n) = (r.origin()?, r.flag("proof")?, r.u16()?);
-                let mut accepted = Vec::new();
-                for _ in 0..n {
+                let (origin, proof) = (r.origin()?, r.flag("proof")?);
+                let (mut shown, mut accepted, mut ready) = (vec![], vec![], vec![]);
+                for _ in 0..r.u16()? {
+                    shown.push(r.array()?);
+                }
+                for _ in 0..r.u16()? {
                     let (site, key, signature) = (r.u16()?, r.array()?, Signature(r.array()?));
                     accepted.push(Accepted { site, key, signature });
                 }
-                Frame::Hello { origin, proof, accepted }
+                for _ in 0..r.u16()? {
+                    ready.push(Ready { site: r.u16()?, signature: Signature(r.array()?) });
+                }
+                Frame::Hello { origin, proof, shown, accepted, ready }
+            }
+            ANNOUNCE => {
+                let (origin, turn) = (r.origin()?, r.turn()?);
+                let (ledger, entry) = (r.array()?, r.u64()?);
+                let (head, digest) = (r.array()?, r.array()?);
+                Frame::Announce(Announcement { origin, turn, ledger, entry, head, digest })
+            }
+            RECEIPT => {
+                let (origin, whose) = (r.origin()?, r.u16()?);
+                Frame::Receipt { origin, whose, entry: r.u64()?, digest: r.array()? }
             }
             SPEECH => {
                 let origin = r.origin()?;
@@ -389,130 +507,12 @@ pub fn is_question(bytes: &[u8]) -> bool {
 
 /// The largest frame that a site of a run has a reason to send: a model, a hello with every site's word, or the plan.
 pub fn largest_frame(n_features: usize, n_sites: usize, plan_text: usize) -> usize {
-    let hello = 1 + 34 + 3 + n_sites * (2 + 32 + 64) + SIGNATURE;
+    let words = n_sites * (2 + 32 + 64) + n_sites * (2 + 64);
+    let hello = 1 + 34 + 1 + 3 * 2 + MOST_SHOWN * ANNOUNCEMENT + words + SIGNATURE;
     // Another plan's text may be longer than ours; twice is plenty to find the difference.
     let plan = 1 + (2 * plan_text + 4096).min(MOST_PLAN_TEXT);
     (SPEECH_OVERHEAD + 8 * n_features).max(hello).max(plan)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    fn origin() -> impl Strategy<Value = Origin> {
-        (any::<[u8; 32]>(), any::<u16>()).prop_map(|(plan, sender)| Origin { plan, sender })
-    }
-
-    fn place() -> impl Strategy<Value = (Stage, u32)> {
-        (any::<bool>(), 1u32..)
-            .prop_map(|(average, turn)| (if average { Stage::Average } else { Stage::Model }, turn))
-    }
-
-    fn payload() -> impl Strategy<Value = Payload> {
-        let integer = -(1i64 << 53) + 1..1i64 << 53;
-        prop_oneof![
-            (-1022..970i32, prop::collection::vec(integer, 0..40))
-                .prop_map(|(exponent, values)| Payload::Grid { exponent, values }),
-            prop::collection::vec(-1e300..1e300f64, 0..40).prop_map(Payload::Plain),
-        ]
-    }
-
-    fn frame() -> impl Strategy<Value = Frame> {
-        let signature = prop::collection::vec(any::<u8>(), 64).prop_map(|v| Signature(v.try_into().unwrap()));
-        let accepted = (any::<u16>(), any::<[u8; 32]>(), signature)
-            .prop_map(|(site, key, signature)| Accepted { site, key, signature });
-        prop_oneof![
-            (origin(), any::<bool>(), prop::collection::vec(accepted, 0..9))
-                .prop_map(|(origin, proof, accepted)| Frame::Hello { origin, proof, accepted }),
-            (origin(), place(), any::<u64>(), any::<[u8; 32]>(), payload()).prop_map(
-                |(origin, (stage, turn), entry, head, payload)| {
-                    Frame::Speech(Speech { origin, stage, turn, entry, head, payload })
-                }
-            ),
-            (origin(), place(), any::<u64>(), any::<bool>()).prop_map(
-                |(origin, (stage, turn), counter, done)| {
-                    Frame::Status { origin, stage, turn, counter, done }
-                }
-            ),
-            (origin(), any::<u16>(), place()).prop_map(|(origin, lost, (stage, turn))| Frame::Departure {
-                origin,
-                lost,
-                stage,
-                turn
-            }),
-            place().prop_map(|(stage, turn)| Frame::Want { stage, turn }),
-            Just(Frame::WantPlan),
-            Just(Frame::WantHello),
-            ".{0,60}".prop_map(Frame::PlanText),
-        ]
-    }
-
-    fn key() -> SecretKey {
-        SecretKey::from_bytes(&[7; 32])
-    }
-
-    proptest! {
-        #[test]
-        fn frames_come_back_as_they_were_and_signed(frame in frame()) {
-            let bytes = frame.encode(&key());
-            prop_assert_eq!(&Frame::decode(&bytes).unwrap(), &frame);
-            if frame.origin().is_some() {
-                prop_assert!(is_signed_by(&bytes, &key().public()));
-                prop_assert!(!is_signed_by(&bytes, &SecretKey::from_bytes(&[8; 32]).public()));
-            }
-        }
-
-        /// Arbitrary bytes, and real frames with one byte changed or cut short: never a panic, and what decodes has one encoding.
-        #[test]
-        fn garbage_is_refused_without_harm(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
-            if let Ok(frame) = Frame::decode(&bytes) {
-                let end = bytes.len() - if frame.origin().is_some() { 64 } else { 0 };
-                prop_assert_eq!(&frame.encode(&key())[..end], &bytes[..end]);
-            }
-        }
-
-        #[test]
-        fn a_changed_byte_is_an_error_or_breaks_the_signature(
-            frame in frame(), place in any::<prop::sample::Index>(), flip in 1u8..
-        ) {
-            let mut bytes = frame.encode(&key()).to_vec();
-            let place = place.index(bytes.len());
-            bytes[place] ^= flip;
-            if let Ok(changed) = Frame::decode(&bytes) && changed.origin().is_some() {
-                prop_assert!(!is_signed_by(&bytes, &key().public()));
-            }
-        }
-
-        #[test]
-        fn a_cut_frame_is_an_error(frame in frame(), place in any::<prop::sample::Index>()) {
-            let bytes = frame.encode(&key());
-            let cut = &bytes[..place.index(bytes.len())];
-            let is_text = matches!(frame, Frame::PlanText(_)) && !cut.is_empty();
-            prop_assert!(is_text || Frame::decode(cut).is_err());
-        }
-    }
-
-    #[test]
-    fn a_speech_has_the_announced_size() {
-        let payload = Payload::Grid { exponent: -30, values: vec![1; 1000] };
-        let origin = Origin { plan: [1; 32], sender: 3 };
-        let speech = Speech { origin, stage: Stage::Model, turn: 9, entry: 4, head: [2; 32], payload };
-        let bytes = Frame::Speech(speech).encode(&key());
-        assert_eq!(bytes.len(), SPEECH_OVERHEAD + 8000);
-        assert_eq!(peek_speech(&bytes), Some((origin, Stage::Model, 9)));
-        assert!(bytes.len() <= largest_frame(1000, 5, 0));
-    }
-
-    /// A length field that promises more than is there must not be believed.
-    #[test]
-    fn a_promised_length_allocates_nothing() {
-        let payload = Payload::Grid { exponent: -30, values: vec![1] };
-        let origin = Origin { plan: [1; 32], sender: 3 };
-        let speech = Speech { origin, stage: Stage::Model, turn: 9, entry: 4, head: [2; 32], payload };
-        let mut bytes = Frame::Speech(speech).encode(&key()).to_vec();
-        let length = bytes.len() - 64 - 8 - 4;
-        bytes[length..length + 4].copy_from_slice(&u32::MAX.to_le_bytes());
-        assert_eq!(Frame::decode(&bytes), Err(FrameError::Short));
-    }
-}
+mod tests;

@@ -2,8 +2,10 @@
 //! thread and no clock of its own, so the same code runs between machines and, with time and faults made up, in tests.
 //!
 //! The rounds are the agent's. What is added here is everything that a network needs: a start only with everybody's word, messages
-//! believed by signature alone, asking again for what is missing, going on after a crash, and the loss of a neighbour.
+//! believed by signature alone, asking again for what is missing, going on after a crash, and the loss of a neighbour. And nothing
+//! leaves that the neighbours could not tell of later.
 
+mod clearance;
 mod hear;
 mod loss;
 mod peer;
@@ -20,7 +22,7 @@ use padmm_privacy::words::epsilon_text;
 use padmm_privacy::{Payload, PrivacyError};
 
 use crate::fault::{self, Point};
-use crate::frame::{self, Accepted, Frame, Origin, PlanDigest, Speech};
+use crate::frame::{self, Accepted, Frame, Origin, PlanDigest, Ready, Speech};
 use crate::identity::PublicKey;
 use crate::journal::{Journal, Level, Sent};
 use crate::ledger::{LedgerError, RunStart, SiteLedger};
@@ -28,6 +30,7 @@ use crate::mailbox::Event;
 use crate::shelf::{Bytes, Shelf};
 use crate::transport::Transport;
 
+use clearance::Pending;
 pub use peer::Neighbour;
 use peer::Peer;
 
@@ -72,7 +75,7 @@ pub enum SessionError {
     },
     /// The ledger is older than what a neighbour has seen of it.
     #[error(
-        "{site} shows release number {entry} of this ledger, signed with this site's own key, and the ledger here does not have it: it was put back from a backup, or changed. Nothing more may leave. Bring back the newest ledger file; if it is lost, this data set's budget must count as spent"
+        "{site} shows release number {entry} of this ledger, signed with this site's own key, and the ledger here does not have it: it was put back from a backup, or changed, or it is a ledger of other data that was moved away. Nothing more may leave. Bring back the newest ledger file; if it is lost, this data set's budget must count as spent"
     )]
     OldLedger {
         /// Who shows it.
@@ -119,8 +122,9 @@ pub type CheckAccepted = Box<dyn Fn(&Accepted) -> bool + Send>;
 /// Names the fields in which another plan's text differs from ours.
 pub type ComparePlans = Box<dyn Fn(&str) -> Vec<String> + Send>;
 
-/// Whether another ledger of this site has the release of entry `.0` with the bytes `.1`.
-pub type HasElsewhere = Box<dyn Fn(u64, &[u8]) -> bool + Send>;
+/// Whether another ledger of this site has, at entry `.1`, a release whose frame has the SHA-256 `.2`; the ledger with the first
+/// entry `.0`, where that is known, and never a copy of the one that is in use.
+pub type HasElsewhere = Box<dyn Fn(Option<[u8; 32]>, u64, &[u8; 32]) -> bool + Send>;
 
 /// Everything that a session starts from.
 pub struct SessionSetup {
@@ -134,7 +138,7 @@ pub struct SessionSetup {
     pub neighbours: Vec<Neighbour>,
     /// What is done about silence.
     pub silence: Silence,
-    /// The words of sites that are known already, this site's own among them.
+    /// The words on the plan that are known already, this site's own among them.
     pub accepted: Vec<Accepted>,
     /// Checks further ones.
     pub check_accepted: CheckAccepted,
@@ -170,6 +174,10 @@ pub struct Session {
     silence: Silence,
     peers: Vec<Peer>,
     accepted: BTreeMap<u16, Accepted>,
+    /// Sites that have said that all their edges work.
+    ready: BTreeMap<u16, Ready>,
+    /// Our newest release, as long as not every neighbour has it in writing.
+    pending: Option<Pending>,
     check_accepted: CheckAccepted,
     compare_plans: ComparePlans,
     has_elsewhere: HasElsewhere,
@@ -209,6 +217,8 @@ impl Session {
             silence,
             peers: neighbours.into_iter().map(|n| Peer::new(n, now)).collect(),
             accepted: accepted.into_iter().map(|a| (a.site, a)).collect(),
+            ready: BTreeMap::new(),
+            pending: None,
             check_accepted: setup.check_accepted,
             compare_plans: setup.compare_plans,
             has_elsewhere: setup.has_elsewhere,
@@ -227,6 +237,8 @@ impl Session {
         session.replay()?;
         session.mark_place();
         if session.started {
+            // The run is in the ledger, so all edges worked; a neighbour that has not begun may still need our word.
+            session.say_ready();
             let line = match session.agent.place() {
                 Some((stage, turn, _)) => format!("going on with {}", place_name(stage, turn)),
                 None => "this run is finished here; its model is written again".to_owned(),
@@ -263,6 +275,7 @@ impl Session {
             let Some(event) = transport.mailbox().take() else { break };
             self.handle(now, event, transport)?;
         }
+        self.keep_announcements(transport)?;
         self.go_on(now, transport)?;
         self.tick(now, transport)
     }
@@ -301,6 +314,8 @@ impl Session {
     fn go_on(&mut self, now: Duration, transport: &dyn Transport) -> Result<(), SessionError> {
         loop {
             self.apply_losses(transport)?;
+            self.clear(transport);
+            self.note_ready(transport);
             match self.agent.place() {
                 Some((stage, turn, true)) => {
                     if self.living().all(|p| p.is_leaving) {
@@ -324,13 +339,13 @@ impl Session {
                         }
                     };
                     if let Some(message) = message {
-                        self.speak(message, transport)?;
+                        self.speak(now, message, transport)?;
                     }
                     // Where all neighbours were faster, the turn is over as soon as this site has spoken.
                     self.conclude()?;
                     self.waiting_since = now;
                     self.next_note = now + WAITING_NOTE / 3;
-                    self.peers.iter_mut().for_each(|p| p.wants_again(now + FIRST_WANT, FIRST_WANT));
+                    self.peers.iter_mut().for_each(|p| p.wanting.again(now + FIRST_WANT, FIRST_WANT));
                     self.mark_place();
                 }
                 Some(_) => return Ok(()),
@@ -348,28 +363,63 @@ impl Session {
         }
     }
 
-    /// A new release needs everybody that is left: greeted, with the same plan, and content with our ledger. The first one needs
-    /// every site's word besides.
+    /// Whether every neighbour that is left has been heard, with the same plan, and is content with our ledger.
+    fn hears_all(&self) -> bool {
+        self.living().filter(|p| !p.is_leaving).all(|p| p.has_greeted && !p.owes_proof)
+    }
+
+    /// Nothing is said while our newest release waits for receipts: an average of it would tell of it. A new release needs
+    /// everybody that is left besides; and the first one needs every site's word on the plan, and that all its edges work.
     fn may_speak(&mut self, stage: Stage) -> Result<bool, SessionError> {
+        if self.pending.is_some() {
+            return Ok(false);
+        }
         if stage == Stage::Average {
             return Ok(true);
         }
-        let heard = self.living().filter(|p| !p.is_leaving).all(|p| p.has_greeted && !p.owes_proof);
-        if !self.started && self.accepted.len() == self.names.len() && heard {
+        let (heard, n) = (self.hears_all(), self.names.len());
+        if !self.started && self.accepted.len() == n && self.ready.len() == n && heard {
             let start = &self.start;
             self.ledger.lock().expect("the ledger's holders do not panic").start_run(start)?;
             self.started = true;
-            self.log(Level::Info, "start", "every site has accepted this plan; the run starts");
+            let line = "every site has accepted this plan and hears all its neighbours; the run starts";
+            self.log(Level::Info, "start", line);
         }
         Ok(self.started && heard)
     }
 
-    fn speak(&mut self, message: Outgoing, transport: &dyn Transport) -> Result<(), SessionError> {
+    fn say_ready(&mut self) {
+        self.ready.insert(self.origin.sender, self.shelf.ready());
+    }
+
+    /// Says, once it is so, that all our edges work.
+    fn note_ready(&mut self, transport: &dyn Transport) {
+        if !self.ready.contains_key(&self.origin.sender) && self.hears_all() {
+            self.say_ready();
+            self.tell_words(transport);
+        }
+    }
+
+    /// Says a message of a turn: a release is announced first, and what is free leaves at once.
+    fn speak(
+        &mut self,
+        now: Duration,
+        message: Outgoing,
+        transport: &dyn Transport,
+    ) -> Result<(), SessionError> {
         let (stage, bytes) = self.bytes_of(&message)?;
-        let turn = message.turn;
+        if matches!(message.content, Content::Model(_)) {
+            return self.announce(now, bytes, transport);
+        }
+        self.deliver(stage, message.turn, bytes, transport);
+        Ok(())
+    }
+
+    /// Hands a message to every neighbour that is left.
+    fn deliver(&mut self, stage: Stage, turn: u32, bytes: Bytes, transport: &dyn Transport) {
         self.shelf.put(stage, turn, Arc::clone(&bytes));
         fault::at(Point::SendBefore);
-        for (k, site) in self.living().map(Peer::site).filter(|&s| message.is_for(s)).enumerate() {
+        for (k, site) in self.living().map(Peer::site).enumerate() {
             if k == 1 {
                 fault::at(Point::SendBetween);
             }
@@ -389,7 +439,6 @@ impl Session {
             );
             self.log(Level::Info, "round", &line);
         }
-        Ok(())
     }
 
     /// The bytes of a message: a release's are in the ledger, what is free is signed here.
@@ -461,11 +510,10 @@ pub fn place_name(stage: Stage, turn: u32) -> String {
     }
 }
 
-/// How new a stored release is: whether it is of this run, and its entry. Entries count within one ledger only, and a site may have
-/// several, so what it said in this run comes before all else.
-pub fn age_of(bytes: &[u8], plan: &PlanDigest) -> Option<(bool, u64)> {
+/// The plan and the entry of a stored release; none if it is none, or was free.
+pub fn release_of(bytes: &[u8]) -> Option<(PlanDigest, u64)> {
     match frame::Frame::decode(bytes) {
-        Ok(Frame::Speech(speech)) if speech.entry > 0 => Some((speech.origin.plan == *plan, speech.entry)),
+        Ok(Frame::Speech(speech)) if speech.entry > 0 => Some((speech.origin.plan, speech.entry)),
         _ => None,
     }
 }

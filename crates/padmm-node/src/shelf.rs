@@ -8,7 +8,7 @@ use std::time::UNIX_EPOCH;
 
 use padmm_core::message::Stage;
 
-use crate::frame::{Frame, Origin};
+use crate::frame::{Frame, Origin, Ready};
 use crate::identity::SecretKey;
 
 /// Frames as they travel.
@@ -51,6 +51,11 @@ impl Shelf {
     /// Signs a frame of this site's.
     pub fn sign(&self, frame: &Frame) -> Bytes {
         frame.encode(&self.key)
+    }
+
+    /// This site's word that all its edges work.
+    pub fn ready(&self) -> Ready {
+        Ready::say(self.origin, &self.key)
     }
 
     /// Puts a speech where neighbours can get it, for as long as the process lives.

@@ -5,13 +5,13 @@ mod foresee;
 mod ledger_of_data;
 mod outputs;
 mod records;
+mod remembered;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime};
 
 use padmm_core::agent::{Agent, AgentSetup};
-use padmm_core::algorithm::AlgorithmKind;
 use padmm_core::data::Dataset;
 use padmm_privacy::{Gate, NoiseSource, Payload, PrivacyError, RequiredCertificate, SecureNoise};
 
@@ -21,7 +21,7 @@ use crate::identity::{Expiry, Home, IdentityError, PublicKey, SiteName, to_hex};
 use crate::journal::{Journal, Level, Sent};
 use crate::ledger::{GateLedger, LedgerError, RunStart, SealRequest, SiteLedger};
 use crate::mailbox::Mailbox;
-use crate::session::{Neighbour, Session, SessionError, SessionSetup, Silence, age_of};
+use crate::session::{Session, SessionError, SessionSetup, Silence};
 use crate::shelf::Shelf;
 use crate::transport::Transport;
 use crate::transport::quic::{Peer, QuicSetup, QuicTransport, TransportError};
@@ -86,20 +86,36 @@ pub enum SiteError {
         /// The loss.
         loss: String,
     },
-    /// An algorithm with a server or a token, which is for simulation so far.
-    #[error(
-        "the plan's algorithm is {algorithm}, which sites cannot run between them: use p-admm or linearized"
-    )]
-    Algorithm {
-        /// Its name.
-        algorithm: &'static str,
-    },
     /// A plan without noise.
     #[error("the plan has no noise: a site releases nothing that is not protected")]
     NoNoise,
     /// Which ledger these records belong to is not clear.
     #[error("{0}")]
     WhichLedger(String),
+    /// One ledger and a copy of it.
+    #[error("{first} and {second} begin with the same entry: one is a copy of the other, and what left since is charged in only one of them. Find the newest with `padmm ledger verify`, keep that one under its own name, and move the other, with its .head file, out of the folder; never go on from an older one", first = first.display(), second = second.display())]
+    CopiedLedger {
+        /// One file.
+        first: PathBuf,
+        /// The other.
+        second: PathBuf,
+    },
+    /// Two ledgers of the same records.
+    #[error("{first} and {second} are both of the same records, by their fingerprint: what was spent is spread over the two, and neither says how much it is. Nothing may leave; count both as spent together, and ask whoever made the second", first = first.display(), second = second.display())]
+    TwoLedgers {
+        /// One file.
+        first: PathBuf,
+        /// The other.
+        second: PathBuf,
+    },
+    /// A run that was begun with other records.
+    #[error("this run was begun in the ledger {ledger}, and the records in {file} have another: a run is on one set of records from its first round to its last. Bring back the records that it was begun with, or make a new plan", ledger = ledger.display(), file = file.display())]
+    RunElsewhere {
+        /// The records.
+        file: PathBuf,
+        /// Where the run is.
+        ledger: PathBuf,
+    },
     /// The cap in the configuration is not the ledger's.
     #[error("site.toml allows epsilon = {config} at delta = {config_delta}, and the ledger {ledger} has epsilon = {recorded} at delta = {recorded_delta}: the ledger decides. Change it on purpose with `padmm ledger cap {ledger} --epsilon {config} --delta {config_delta}`, or correct site.toml", ledger = ledger.display())]
     Cap {
@@ -185,17 +201,15 @@ impl Prepared {
             site: home.name().to_string(),
             run: run.to_string(),
             home: home.dir().to_owned(),
-            accepted: accepted_runs(&home),
+            accepted: match accepted_runs(&home) {
+                names if names.is_empty() => String::new(),
+                names => format!(" (it has accepted {})", names.join(", ")),
+            },
         };
         if !plan.exists() {
             return Err(not_accepted());
         }
         let contract = Arc::new(Contract::read(&plan)?);
-        // A release's envelope has the round for its turn, so a round must be one turn in which everybody speaks.
-        let algorithm = contract.plan().settings().algorithm;
-        if !matches!(algorithm, AlgorithmKind::PAdmm | AlgorithmKind::Linearized) {
-            return Err(SiteError::Algorithm { algorithm: algorithm.name() });
-        }
         let me = contract.site_index(home.name())?;
         let mut warnings = vec![];
         let mut note = |card: &crate::identity::Card, expiry: Expiry| {
@@ -260,7 +274,7 @@ impl Prepared {
         let ledger = if options.ledger_in_memory {
             ledger_of_data::in_memory(&self.home)?
         } else {
-            ledger_of_data::open(&self.home, &options.data)?
+            ledger_of_data::open(&self.home, &options.data, &self.contract.hash().to_string())?
         };
         let setup = self.session(world, records, ledger, Arc::clone(&journal) as Arc<dyn Journal>)?;
         journal.begin(&self.names(), &setup.start);
@@ -337,18 +351,9 @@ impl Prepared {
         let terms = self.contract.terms();
         let mut neighbours = vec![];
         for (site, card) in &self.cards {
-            let key = *card.identity();
-            let plan = self.contract.hash().0;
-            let mut newest: Option<((bool, u64), Vec<u8>)> = None;
-            lock(&ledger).for_each_from(card.name().as_str(), |bytes| {
-                if let Some(age) = age_of(bytes, &plan).filter(|a| newest.as_ref().is_none_or(|n| n.0 < *a))
-                    && crate::frame::is_signed_by(bytes, &key)
-                {
-                    newest = Some((age, bytes.to_vec()));
-                }
-            })?;
             let noise = terms.agents[*site].noise.as_ref().and_then(|s| s.as_gaussian()).cloned();
-            neighbours.push(Neighbour { site: *site, key, noise, latest: newest.map(|n| n.1.into()) });
+            let (folder, plan) = (self.home.ledgers(), self.contract.hash().0);
+            neighbours.push(remembered::neighbour(*site, card, noise, &lock(&ledger), &folder, &plan)?);
         }
         let silence = match self.contract.silence() {
             contract::Silence::Wait => Silence::Wait,
@@ -360,9 +365,10 @@ impl Prepared {
             let contract = Arc::clone(&self.contract);
             move |word: &Accepted| is_acceptance(&contract, word)
         };
-        let (folder, own) = (self.home.ledgers(), lock(&ledger).path().to_owned());
-        let elsewhere =
-            move |entry: u64, bytes: &[u8]| ledger_of_data::has_release(&folder, &own, entry, bytes);
+        let (folder, own) = (self.home.ledgers(), lock(&ledger).genesis());
+        let elsewhere = move |ledger: Option<[u8; 32]>, entry: u64, digest: &[u8; 32]| {
+            ledger_of_data::has_release(&folder, own, ledger, entry, digest)
+        };
         let compare = {
             let contract = Arc::clone(&self.contract);
             move |text: &str| compare_plans(&contract, text)
@@ -513,15 +519,15 @@ fn read_acceptances(
     Ok(found)
 }
 
-/// The plans that a site has accepted, as words to add to a sentence; nothing if there are none.
-fn accepted_runs(home: &Home) -> String {
+/// The names of the plans that a site has accepted.
+fn accepted_runs(home: &Home) -> Vec<String> {
     let runs = std::fs::read_dir(home.dir().join("runs")).into_iter().flatten().flatten();
     let mut names: Vec<String> = runs
         .filter(|run| run.path().join(format!("{}.accept", home.name())).is_file())
         .map(|run| run.file_name().to_string_lossy().into_owned())
         .collect();
     names.sort();
-    if names.is_empty() { String::new() } else { format!(" (it has accepted {})", names.join(", ")) }
+    names
 }
 
 /// Hexadecimal digits of the first bytes of a hash, for people.

@@ -32,9 +32,13 @@ fn sites() -> Vec<SiteEntry> {
     names.iter().enumerate().map(entry).collect()
 }
 
-fn draft_on(graph: &str, settings: PlanDraft) -> ContractDraft {
+fn try_draft_on(graph: &str, settings: PlanDraft) -> Result<ContractDraft, ContractError> {
     let graph: GraphSpec = graph.parse().unwrap();
-    ContractDraft::new(name("heart"), schema(), settings, sites(), &graph, Silence::Wait, None).unwrap()
+    ContractDraft::new(name("heart"), schema(), settings, sites(), &graph, Silence::Wait, None)
+}
+
+fn draft_on(graph: &str, settings: PlanDraft) -> ContractDraft {
+    try_draft_on(graph, settings).unwrap()
 }
 
 fn draft() -> ContractDraft {
@@ -184,17 +188,24 @@ fn settings_that_sites_cannot_agree_to_are_refused() {
     assert!(matches!(refused(|d| d.settings.penalty = None), E::NoPenalty));
     assert!(matches!(refused(|d| d.settings.sensitivity = SensitivityBasis::Paper), E::Sensitivity));
     assert!(matches!(refused(|d| d.settings.loss = Loss::Huber { width: 0.1 }), E::Label { .. }));
-    assert!(matches!(refused(|d| d.settings.algorithm = AlgorithmKind::DpAdmm), E::Terms(_)));
+    // What sites cannot run between them is refused where a plan is made, and wherever it is read.
     for kind in AlgorithmKind::ALL {
-        let exact =
-            [AlgorithmKind::PAdmm, AlgorithmKind::Linearized, AlgorithmKind::DpAdmm, AlgorithmKind::Token];
+        let between = [AlgorithmKind::PAdmm, AlgorithmKind::Linearized].contains(&kind);
+        let exact = between || [AlgorithmKind::DpAdmm, AlgorithmKind::Token].contains(&kind);
         let graph = kind.graph_needed().unwrap_or("ring");
-        let draft =
-            draft_on(graph, PlanDraft { algorithm: kind, penalty: Some(0.1), ..PlanDraft::default() });
-        match draft.check() {
-            Ok(_) => assert!(exact.contains(&kind), "{kind:?}"),
-            Err(E::NotExact { algorithm }) => assert!(!exact.contains(&kind), "{algorithm}"),
-            Err(other) => panic!("{kind:?}: {other}"),
+        let settings = PlanDraft { algorithm: kind, penalty: Some(0.1), ..PlanDraft::default() };
+        let mut written = draft_on(graph, PlanDraft { algorithm: AlgorithmKind::PAdmm, ..settings.clone() });
+        written.settings.algorithm = kind;
+        for made in [try_draft_on(graph, settings).and_then(|d| d.check()), written.check()] {
+            match made {
+                Ok(_) => assert!(between, "{kind:?}"),
+                Err(E::NotExact { algorithm }) => assert!(!exact, "{algorithm}"),
+                Err(error @ E::NotBetweenSites { .. }) => {
+                    assert!(exact && !between, "{kind:?}");
+                    assert!(error.to_string().ends_with("use p-admm or linearized"), "{error}");
+                }
+                Err(other) => panic!("{kind:?}: {other}"),
+            }
         }
     }
 }
@@ -219,9 +230,6 @@ fn sites_edges_and_silence_are_checked() {
     assert!(stranger.contains("did you mean `zurich`"), "{stranger}");
     let short = refused(|d| d.silence = Silence::Leave { after_seconds: 4 });
     assert!(matches!(short, E::Silence { found: 4, least: 5 }));
-    let mut server = draft_on("star", PlanDraft { algorithm: AlgorithmKind::DpAdmm, ..PlanDraft::default() });
-    server.silence = Silence::Leave { after_seconds: 60 };
-    assert!(matches!(server.check(), Err(E::CannotLeave { algorithm: "dp-admm" })));
     let authority = refused(|d| d.trust = Some(Trust { ca: "nobody".into() }));
     assert!(matches!(authority, E::Identity(IdentityError::NotAnAuthority { .. })));
 }

@@ -157,8 +157,8 @@ fn a_ledger_from_a_backup_is_found_out_by_the_neighbours_and_the_newest_one_goes
     // It releases some more, and its neighbours, which are not started again, use that; then the backup is put in its place.
     running.start_with(0, &["--test-kill", "release-after-commit:4"]);
     running.wait(0);
-    until_round(&network, 1, 7);
-    until_round(&network, 2, 7);
+    until_round(&network, 1, 6);
+    until_round(&network, 2, 6);
     swap(&network.sites[0].home.join("ledgers"), &new, &old);
     running.start(0);
     let status = running.wait(0);

@@ -24,13 +24,14 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         let d = kind.describe();
         let settings = if d.settings.is_empty() { "none".to_owned() } else { d.settings.join(", ") };
         text.push_str(&format!(
-            "\n{:<20}{}, {}\n  {}\n  needs      {}\n  guarantee  {}\n  settings   {settings}\n",
+            "\n{:<20}{}, {}\n  {}\n  needs      {}\n  guarantee  {}\n  settings   {settings}\n  runs in    {}\n",
             kind.name(),
             kind.title(),
             d.reference,
             d.summary,
             needs(d.needs),
             guarantee(d.guarantee),
+            if kind.runs_between_sites() { "simulations, and between sites" } else { "simulations only" },
         ));
     }
     text.push_str(
@@ -77,6 +78,7 @@ fn object(kind: AlgorithmKind) -> Value {
         "needs": needs(d.needs),
         "guarantee": guarantee(d.guarantee),
         "settings": d.settings,
+        "between_sites": kind.runs_between_sites(),
         "experimental": d.guarantee == Guarantee::Experimental,
     })
 }

@@ -3,7 +3,7 @@
 mod accept;
 mod check;
 
-use super::site::expiry_warning;
+use super::site::{WhichRecords, expiry_warning};
 use super::{print, print_json};
 use crate::settings::PlanFlags;
 use anyhow::{Context, bail};
@@ -50,6 +50,8 @@ enum Action {
         /// A folder with the other sites' cards, where the home does not have them yet
         #[arg(long, value_name = "DIR")]
         cards: Option<PathBuf>,
+        #[command(flatten)]
+        records: WhichRecords,
         /// Do not ask
         #[arg(long)]
         yes: bool,
@@ -126,8 +128,8 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         Action::Check { plan, site, cards } => {
             check::run(&Contract::read(&plan)?, site.as_ref(), cards.as_deref(), now, args.json)
         }
-        Action::Accept { plan, home, cards, yes } => {
-            accept::run(&plan, &home, cards.as_deref(), yes, now, args.json)
+        Action::Accept { plan, home, cards, records, yes } => {
+            accept::run(&plan, &home, cards.as_deref(), &records.choice(), yes, now, args.json)
         }
         Action::Diff { here, there } => diff(&here, &there, args.json),
     }
@@ -153,7 +155,7 @@ fn make(new: &New, now: SystemTime, json: bool) -> anyhow::Result<()> {
         None => None,
     };
     let settings = new.flags.draft()?;
-    let graph = new.flags.graph(&settings)?;
+    let graph = new.flags.graph();
     let draft = ContractDraft::new(new.name.clone(), schema, settings, sites, &graph, new.silence, trust)?;
     let contract = draft.check()?;
     for card in &cards {

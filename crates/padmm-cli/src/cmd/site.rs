@@ -108,15 +108,33 @@ struct Run {
     /// The name of the accepted plan
     #[arg(long, value_name = "NAME")]
     run: SiteName,
-    /// The records have changed since the ledger of this name was begun: go on with it, what was spent stays spent
+    #[command(flatten)]
+    records: WhichRecords,
+    /// Leave as soon as the model is there, even if a neighbour may still need a message
+    #[arg(long)]
+    leave_when_done: bool,
+}
+
+/// What a person says about records that no ledger of the site knows; `plan accept` and `site run` ask alike.
+#[derive(ClapArgs)]
+pub struct WhichRecords {
+    /// The records have changed since the ledger of this name was begun: continue it, what was spent stays spent
     #[arg(long, value_name = "LEDGER", conflicts_with = "new_data")]
     data_updates: Option<String>,
     /// The records are of other people than those of every ledger here: begin a ledger of this name
     #[arg(long, value_name = "LEDGER")]
     new_data: Option<String>,
-    /// Leave as soon as the model is there, even if a neighbour may still need a message
-    #[arg(long)]
-    leave_when_done: bool,
+}
+
+impl WhichRecords {
+    /// As the site understands it.
+    pub fn choice(&self) -> DataChoice {
+        match (&self.data_updates, &self.new_data) {
+            (Some(name), _) => DataChoice::Update(name.clone()),
+            (None, Some(name)) => DataChoice::New(name.clone()),
+            (None, None) => DataChoice::Known,
+        }
+    }
 }
 
 #[derive(ClapArgs)]
@@ -163,11 +181,7 @@ pub fn run(args: Args, lab: &Lab) -> anyhow::Result<ExitCode> {
 
 /// Runs a plan until there is a model.
 fn run_site(args: &Run, json: bool, lab: &Lab) -> anyhow::Result<ExitCode> {
-    let data = match (&args.data_updates, &args.new_data) {
-        (Some(name), _) => DataChoice::Update(name.clone()),
-        (None, Some(name)) => DataChoice::New(name.clone()),
-        (None, None) => DataChoice::Known,
-    };
+    let data = args.records.choice();
     let options =
         RunOptions { data, leave_when_done: args.leave_when_done, ledger_in_memory: lab.ledger_in_memory };
     let site = Prepared::read(&args.home, &args.run, clock::now())?;

@@ -24,11 +24,11 @@ pub struct PlanFlags {
     #[arg(long, value_name = "A", help_heading = "Problem", allow_negative_numbers = true)]
     l1_ratio: Option<f64>,
 
-    /// p-admm, linearized, dp-admm or token: the algorithms whose guarantee holds for the bytes that leave [default: p-admm]
+    /// p-admm or linearized: the algorithms that sites can run between them [default: p-admm]
     #[arg(long, value_name = "NAME", help_heading = "Algorithm")]
     algorithm: Option<String>,
     /// ring, path, star, complete, grid, torus, erdos-renyi:P, geometric:R, small-world:K,BETA, regular:D or edges:a-b,b-c
-    /// [default: star for dp-admm, else complete]
+    /// [default: complete]
     #[arg(long, value_name = "GRAPH", help_heading = "Algorithm")]
     graph: Option<GraphText>,
     /// ADMM penalty η [default: derived from public facts, and written into the plan]
@@ -79,11 +79,7 @@ impl PlanFlags {
     }
 
     /// Who talks to whom.
-    pub fn graph(&self, draft: &PlanDraft) -> anyhow::Result<GraphSpec> {
-        match (&self.graph, draft.algorithm.graph_needed()) {
-            (Some(graph), _) => Ok(graph.0.clone()),
-            (None, Some(needed)) => Ok(needed.parse()?),
-            (None, None) => Ok(GraphSpec::Complete),
-        }
+    pub fn graph(&self) -> GraphSpec {
+        self.graph.as_ref().map_or(GraphSpec::Complete, |graph| graph.0.clone())
     }
 }

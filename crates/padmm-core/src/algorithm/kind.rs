@@ -279,6 +279,21 @@ impl AlgorithmKind {
         !matches!(self, AlgorithmKind::DpAdmm | AlgorithmKind::Token)
     }
 
+    /// Whether sites on machines of their own can run it between them; everything else is for simulation. This is the one rule:
+    /// a plan for sites is refused where it is made, and wherever it is read.
+    ///
+    /// The guarantee must hold for the bytes that leave. The envelope of a release has the round for its turn, so a round must be
+    /// one turn in which every site speaks: no server, no token. And what sites agreed to must survive the loss of one of them.
+    pub fn runs_between_sites(self) -> bool {
+        matches!(self, AlgorithmKind::PAdmm | AlgorithmKind::Linearized)
+    }
+
+    /// The names of those that run between sites, as words: "p-admm or linearized".
+    pub fn names_between_sites() -> String {
+        let names = Self::ALL.iter().filter(|kind| kind.runs_between_sites()).map(|kind| kind.name());
+        names.collect::<Vec<_>>().join(" or ")
+    }
+
     /// Whether every agent talks to all its neighbours, on whatever graph: the family of the paper's comparison.
     pub fn is_decentralized(self) -> bool {
         self.survives_loss()
@@ -357,5 +372,19 @@ impl Start<'_> {
     /// `d_i`
     pub fn degree(&self) -> usize {
         self.neighbours.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_runs_between_sites_is_exact_and_survives_the_loss_of_a_site() {
+        for kind in AlgorithmKind::ALL.into_iter().filter(|kind| kind.runs_between_sites()) {
+            assert_eq!(kind.describe().guarantee, Guarantee::ExactGaussian, "{}", kind.name());
+            assert!(kind.survives_loss() && kind.graph_needed().is_none(), "{}", kind.name());
+        }
+        assert_eq!(AlgorithmKind::names_between_sites(), "p-admm or linearized");
     }
 }

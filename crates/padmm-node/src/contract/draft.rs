@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use padmm_core::algorithm::Guarantee;
+use padmm_core::algorithm::{AlgorithmKind, Guarantee};
 use padmm_core::graph::{Graph, GraphSpec};
 use padmm_core::plan::{Plan, PlanDraft};
 use padmm_core::schema::Schema;
@@ -90,6 +90,8 @@ impl ContractDraft {
         trust: Option<Trust>,
     ) -> Result<Self, ContractError> {
         check_sites(&sites)?;
+        // Before anything is derived that the algorithm may have no use for.
+        check_algorithm(settings.algorithm)?;
         let names = names(&sites);
         // A random graph is drawn with a seed that everybody knows; what counts are the edges that the plan lists.
         let graph = graph.build(sites.len(), &names, 1)?;
@@ -144,9 +146,7 @@ impl ContractDraft {
     fn check_settings(&self) -> Result<Plan, ContractError> {
         let plan = self.settings.clone().check()?;
         let settings = plan.settings();
-        if settings.algorithm.describe().guarantee != Guarantee::ExactGaussian {
-            return Err(ContractError::NotExact { algorithm: settings.algorithm.name() });
-        }
+        check_algorithm(settings.algorithm)?;
         if settings.sensitivity != SensitivityBasis::Record {
             return Err(ContractError::Sensitivity);
         }
@@ -162,14 +162,22 @@ impl ContractDraft {
 
     fn check_silence(&self) -> Result<(), ContractError> {
         let Silence::Leave { after_seconds } = self.silence else { return Ok(()) };
-        let algorithm = self.settings.algorithm;
-        if !algorithm.survives_loss() {
-            return Err(ContractError::CannotLeave { algorithm: algorithm.name() });
-        }
         if after_seconds < LEAST_SILENCE {
             return Err(ContractError::Silence { found: after_seconds, least: LEAST_SILENCE });
         }
         Ok(())
+    }
+}
+
+/// Only what sites can run between them may stand in a plan: nobody signs what cannot be run.
+fn check_algorithm(kind: AlgorithmKind) -> Result<(), ContractError> {
+    let algorithm = kind.name();
+    if kind.runs_between_sites() {
+        Ok(())
+    } else if kind.describe().guarantee == Guarantee::ExactGaussian {
+        Err(ContractError::NotBetweenSites { algorithm })
+    } else {
+        Err(ContractError::NotExact { algorithm })
     }
 }
 

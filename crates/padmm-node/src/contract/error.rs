@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use padmm_core::algorithm::AlgorithmKind;
 use padmm_core::graph::GraphError;
 use padmm_core::plan::PlanError;
 use padmm_core::terms::TermsError;
@@ -70,9 +71,19 @@ pub enum ContractError {
     NoPenalty,
     /// Noise that is not exact on a computer.
     #[error(
-        "--algorithm {algorithm} has no guarantee for the bytes that leave a site, so it is for simulation only: use p-admm, linearized, dp-admm or token"
+        "--algorithm {algorithm} has no guarantee for the bytes that leave a site, so it is for simulation only: use {}",
+        AlgorithmKind::names_between_sites()
     )]
     NotExact {
+        /// The algorithm's name.
+        algorithm: &'static str,
+    },
+    /// A server or a token, which sites cannot have between them so far.
+    #[error(
+        "--algorithm {algorithm} has a server or a token, which sites cannot run between them, so it is for simulation only: use {}",
+        AlgorithmKind::names_between_sites()
+    )]
+    NotBetweenSites {
         /// The algorithm's name.
         algorithm: &'static str,
     },
@@ -136,14 +147,6 @@ pub enum ContractError {
         found: u32,
         /// What is allowed.
         least: u32,
-    },
-    /// An algorithm that cannot go on without a site.
-    #[error(
-        "--algorithm {algorithm} cannot go on without a site, so [silence] must have policy = \"wait\" (--silence wait)"
-    )]
-    CannotLeave {
-        /// The algorithm's name.
-        algorithm: &'static str,
     },
     /// The authority, or a card.
     #[error(transparent)]

@@ -15,6 +15,8 @@ pub enum Purpose {
     Acceptance,
     /// A message of a run.
     Envelope,
+    /// A site's word that all its edges work.
+    Ready,
 }
 
 impl Purpose {
@@ -23,6 +25,7 @@ impl Purpose {
             Purpose::Card => b"padmm card 1\0",
             Purpose::Acceptance => b"padmm acceptance 1\0",
             Purpose::Envelope => b"padmm envelope 1\0",
+            Purpose::Ready => b"padmm ready 1\0",
         }
     }
 

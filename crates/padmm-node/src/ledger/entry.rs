@@ -76,6 +76,9 @@ pub struct Opened {
     pub cap: Budget,
     /// The program that opened the ledger.
     pub program: String,
+    /// Random digits: two ledgers with the same first entry are copies of one. Ledgers of earlier versions have none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub id: String,
 }
 
 /// Other records from here on.

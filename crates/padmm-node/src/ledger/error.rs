@@ -295,6 +295,22 @@ pub enum LedgerError {
         /// What it is about.
         what: &'static str,
     },
+    /// A run that was begun with noise from elsewhere.
+    #[error(
+        "run {run} was begun in the ledger {path} with this noise: {recorded}. This program has another: {here}. Nothing was \
+         charged or sent. What a run promises rests on the noise of all its rounds, so it is finished by the program that began it, or \
+         not at all: if that was a test build, count what it released as not protected, and make a new plan"
+    )]
+    OtherNoise {
+        /// The ledger.
+        path: PathBuf,
+        /// The run.
+        run: String,
+        /// In the ledger.
+        recorded: String,
+        /// Of this process.
+        here: String,
+    },
     /// A run that is finished.
     #[error("run {run} is finished in the ledger {path}; nothing is added to it")]
     RunOver {

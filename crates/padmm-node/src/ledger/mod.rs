@@ -12,8 +12,10 @@
 //! | what follows from them: cap, spending, runs | `state` |
 //! | how they reach the disk, and the lock | `store`, and the head beside it: `head` |
 //! | what a running site may do with its ledger | `site`, `runs`, `append`, and through the gate: `gate_ledger` |
+//! | what neighbours have said of their ledgers | `announced` |
 //! | what a review board does with it | `verify`, `export` |
 
+mod announced;
 mod append;
 mod chain;
 mod entry;
@@ -27,6 +29,7 @@ mod state;
 mod store;
 mod verify;
 
+pub use announced::Announced;
 pub use append::Received;
 pub use chain::{Digest, StoredEntry};
 pub use entry::{
@@ -42,5 +45,6 @@ pub use site::{Opening, SiteLedger};
 pub use state::{Charge, Loss, RunState, State};
 pub use verify::{LedgerView, Verified, verify};
 
-/// The format that this program writes, and the newest that it reads.
-pub const FORMAT: u32 = 1;
+/// The format that this program writes, and the newest that it reads. Format 2 has a random id in its first entry; files of format 1
+/// are read and continued as they are.
+pub const FORMAT: u32 = 2;

@@ -70,37 +70,43 @@ impl SiteLedger {
             delta: start.delta,
             noise: start.noise.clone(),
         };
-        let known = self.state.run(&start.run);
-        if let Some(known) = known {
-            let what = match &known.start {
-                k if k.site != entry.site => Some("site"),
-                k if k.rounds != entry.rounds => Some("number of rounds"),
-                k if (k.epsilon_exact, k.delta) != (entry.epsilon_exact, entry.delta) => Some("planned cost"),
-                _ => None,
-            };
-            if let Some(what) = what {
-                let (path, run) = (self.path.clone(), entry.run);
-                return Err(LedgerError::RunDiffers { path, run, what });
-            }
-        }
-        let is_known = known.is_some();
         self.check_run(start)?;
-        if is_known {
+        if self.is_started(&start.run) {
             return Ok(());
         }
         let around = (Point::RunBeforeStart, Point::RunAfterStart);
         self.append(Entry::RunStarted(entry), None, Some(around))
     }
 
-    /// Refuses a run whose releases that are not charged yet would cross the cap together with what was spent; writes nothing.
+    /// Refuses a run that was entered otherwise before, and one whose releases that are not charged yet would cross the cap
+    /// together with what was spent; writes nothing.
     pub fn check_run(&mut self, start: &RunStart) -> Result<(), LedgerError> {
         let known = self.state.run(&start.run);
+        if let Some(known) = known {
+            self.check_same(&known.start, start)?;
+        }
         let is_charged = |round: u32| known.is_some_and(|run| run.charges.contains_key(&round));
         let rest: Vec<&PlannedRelease> = start.planned.iter().filter(|p| !is_charged(p.round)).collect();
         let other = if rest.len() < start.planned.len() { "other " } else { "" };
         let within = self.check_cap(&format!("the {other}{} releases of this run", rest.len()), rest)?;
         self.within_cap = Some(within);
         Ok(())
+    }
+
+    /// A run is one thing from its first process to its last: what was begun with noise of one kind is not finished with another.
+    fn check_same(&self, known: &RunStarted, start: &RunStart) -> Result<(), LedgerError> {
+        let (path, run) = (self.path.clone(), start.run.clone());
+        let what = match known {
+            k if k.site != start.site => "site",
+            k if k.rounds != start.rounds => "number of rounds",
+            k if (k.epsilon_exact, k.delta) != (start.epsilon_exact, start.delta) => "planned cost",
+            k if k.noise != start.noise => {
+                let (recorded, here) = (k.noise.clone(), start.noise.clone());
+                return Err(LedgerError::OtherNoise { path, run, recorded, here });
+            }
+            _ => return Ok(()),
+        };
+        Err(LedgerError::RunDiffers { path, run, what })
     }
 
     /// Whether a run was entered.

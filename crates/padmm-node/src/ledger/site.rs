@@ -16,6 +16,7 @@ use super::head::{Head, HeadFile, head_path};
 use super::runs::PlannedRelease;
 use super::state::State;
 use super::store;
+use crate::identity::to_hex;
 
 /// What a new ledger is about.
 #[derive(Debug, Clone, PartialEq)]
@@ -58,7 +59,7 @@ impl SiteLedger {
         if let Some(head) = Head::read(path)?.filter(|head| head.seq > 1) {
             return Err(LedgerError::OrphanHead { head: head_path(path), entries: head.seq });
         }
-        let first = first_row(opening);
+        let first = first_row(path, opening)?;
         HeadFile::make(path, Head { seq: 1, hash: first.digest() })?;
         store::make_file(path, &first)?;
         Self::open_locked(path, lock)
@@ -101,7 +102,7 @@ impl SiteLedger {
     pub fn in_memory(opening: Opening) -> Result<Self, LedgerError> {
         let path = PathBuf::from(":memory:");
         let connection = Connection::open_in_memory().map_err(store::sql(&path))?;
-        store::begin(&connection, &path, &first_row(opening))?;
+        store::begin(&connection, &path, &first_row(&path, opening)?)?;
         let (state, last) = store::follow(&connection, &path, None, drop)?;
         Ok(Self::new(path, connection, state, last, None, None))
     }
@@ -150,6 +151,11 @@ impl SiteLedger {
         self.state.cap()
     }
 
+    /// Which ledger this is.
+    pub fn genesis(&self) -> Digest {
+        self.state.genesis()
+    }
+
     /// Fingerprint of the present records.
     pub fn fingerprint(&self) -> &str {
         self.state.fingerprint()
@@ -190,11 +196,16 @@ impl SiteLedger {
     }
 }
 
-fn first_row(opening: Opening) -> Row {
+fn first_row(path: &Path, opening: Opening) -> Result<Row, LedgerError> {
     let Opening { data_set, fingerprint, cap } = opening;
     let program = concat!("padmm ", env!("CARGO_PKG_VERSION")).to_owned();
-    let opened = Opened { format: FORMAT, data_set, fingerprint, cap, program };
-    Row::new(1, &Entry::Opened(opened), None, Digest::NOTHING)
+    let mut id = [0; 16];
+    getrandom::fill(&mut id).map_err(|error| LedgerError::Failed {
+        path: path.to_owned(),
+        reason: format!("the system gives no random numbers: {error}"),
+    })?;
+    let opened = Opened { format: FORMAT, data_set, fingerprint, cap, program, id: to_hex(&id) };
+    Ok(Row::new(1, &Entry::Opened(opened), None, Digest::NOTHING))
 }
 
 impl fmt::Debug for SiteLedger {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::FORMAT;
-use super::chain::StoredEntry;
+use super::chain::{Digest, StoredEntry};
 use super::entry::{Entry, Forfeited, Opened, Released, RunStarted};
 use super::error::LedgerError;
 
@@ -74,7 +74,9 @@ pub struct State {
     path: PathBuf,
     opened: Opened,
     opened_at: String,
-    fingerprint: String,
+    genesis: Digest,
+    /// Of all records that the ledger was ever about, the present ones last.
+    fingerprints: Vec<String>,
     cap: Budget,
     spending: Spending,
     runs: BTreeMap<String, RunState>,
@@ -95,7 +97,8 @@ impl State {
         }
         Ok(Self {
             path: path.to_owned(),
-            fingerprint: opened.fingerprint.clone(),
+            genesis: first.hash,
+            fingerprints: vec![opened.fingerprint.clone()],
             cap: opened.cap,
             opened: opened.clone(),
             opened_at: first.at.clone(),
@@ -115,9 +118,19 @@ impl State {
         &self.opened_at
     }
 
+    /// The hash of the first entry: which ledger this is. A copy has the same one, whatever became of it since.
+    pub fn genesis(&self) -> Digest {
+        self.genesis
+    }
+
     /// Fingerprint of the present records.
     pub fn fingerprint(&self) -> &str {
-        &self.fingerprint
+        self.fingerprints.last().expect("a ledger is opened with a fingerprint")
+    }
+
+    /// Whether the ledger is, or was at some time, about the records with this fingerprint.
+    pub fn has_known(&self, fingerprint: &str) -> bool {
+        self.fingerprints.iter().any(|known| known == fingerprint)
     }
 
     /// What all runs together may spend.
@@ -151,7 +164,7 @@ impl State {
         let at = || stored.at.clone();
         match &stored.entry {
             Entry::Opened(_) | Entry::HeadRestored(_) => {}
-            Entry::DataChanged(data) => self.fingerprint.clone_from(&data.fingerprint),
+            Entry::DataChanged(data) => self.fingerprints.push(data.fingerprint.clone()),
             Entry::CapChanged(cap) => self.cap = cap.to,
             Entry::RunStarted(start) => {
                 self.order.push(start.run.clone());

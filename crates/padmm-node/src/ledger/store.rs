@@ -30,6 +30,13 @@ CREATE TABLE received(
   PRIMARY KEY(run, sender, stage, turn));
 ";
 
+/// Files of earlier versions get it when they are opened.
+const ANNOUNCED: &str = "
+CREATE TABLE IF NOT EXISTS announced(
+  run TEXT NOT NULL, sender TEXT NOT NULL, ledger BLOB NOT NULL, entry INTEGER NOT NULL, bytes BLOB NOT NULL,
+  PRIMARY KEY(run, sender));
+";
+
 /// `<path>.<what>`.
 pub(super) fn beside(path: &Path, what: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
@@ -101,6 +108,7 @@ pub(super) fn begin(connection: &Connection, path: &Path, first: &Row) -> Result
         connection.pragma_update(None, "application_id", APPLICATION)?;
         connection.pragma_update(None, "user_version", FORMAT)?;
         connection.execute_batch(TABLES)?;
+        connection.execute_batch(ANNOUNCED)?;
         insert(connection, first)
     };
     make().map_err(sql(path))
@@ -154,6 +162,7 @@ pub(super) fn open_for_writing(path: &Path) -> Result<Connection, LedgerError> {
     if connection.is_readonly("main").map_err(sql(path))? {
         return Err(LedgerError::ReadOnly { path: path.to_owned() });
     }
+    connection.execute_batch(ANNOUNCED).map_err(sql(path))?;
     Ok(connection)
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::chain::StoredEntry;
+use super::chain::{Digest, StoredEntry};
 use super::error::LedgerError;
 use super::head::{Head, head_path};
 use super::site::SiteLedger;
@@ -19,6 +19,15 @@ pub struct LedgerView {
 }
 
 impl SiteLedger {
+    /// Which ledger the file at `path` is or was, by the hash that its first entry has; nothing else about it is believed or
+    /// checked, so that a damaged copy, or one without its head file, is known as a copy too. `None` if it is no ledger.
+    pub fn genesis_at(path: &Path) -> Option<Digest> {
+        let connection = store::open_for_reading(path).ok()?;
+        let select = "SELECT hash FROM entries WHERE seq = 1";
+        let hash: Vec<u8> = connection.query_row(select, [], |row| row.get(0)).ok()?;
+        hash.try_into().ok().map(Digest)
+    }
+
     /// Reads a ledger and checks its chain and its head, without the lock and without changing anything.
     pub fn read(path: &Path) -> Result<LedgerView, LedgerError> {
         view(path, false)

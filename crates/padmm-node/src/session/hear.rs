@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use padmm_core::message::{Incoming, Stage};
 use padmm_privacy::Payload;
+use sha2::{Digest as _, Sha256};
 
 use super::{Departure, FIRST_WANT, Session, SessionError, Silence, place_name, stage_number};
 use crate::fault::{self, Point};
-use crate::frame::{Accepted, Frame, Origin, Speech, is_signed_by, peek_speech};
+use crate::frame::{Accepted, Frame, Origin, Ready, Shown, Speech, is_signed_by, peek_speech};
 use crate::identity::PublicKey;
 use crate::journal::{Level, Sent};
 use crate::ledger::Received;
@@ -23,21 +24,32 @@ impl Session {
             self.departures.values().for_each(|bytes| transport.send(site, Arc::clone(bytes)));
             return;
         };
-        let proof = peer.neighbour.latest.clone();
-        let accepted = self.accepted.values().cloned().collect();
-        transport.send(
-            site,
-            self.shelf.sign(&Frame::Hello { origin: self.origin, proof: proof.is_some(), accepted }),
-        );
-        if let Some(proof) = proof {
-            transport.send(site, proof);
-        }
+        self.send_hello(peer, transport);
+        self.announce_to(peer, transport);
         for ((stage, turn), bytes) in self.shelf.latest(2) {
             self.journal.sent(&Sent { to: site, stage, turn, bytes: &bytes, again: true });
             transport.send(site, bytes);
         }
         self.departures.values().for_each(|bytes| transport.send(site, Arc::clone(bytes)));
         transport.send(site, self.shelf.status());
+    }
+
+    /// Every greeting shows how far we know that neighbour's ledgers to be: whichever of them arrives, it is shown.
+    fn send_hello(&self, peer: &Peer, transport: &dyn Transport) {
+        let shown = peer.neighbour.announced.iter().map(|(_, bytes)| *bytes).collect();
+        let proof = peer.neighbour.latest.clone();
+        let accepted = self.accepted.values().cloned().collect();
+        let ready = self.ready.values().copied().collect();
+        let hello = Frame::Hello { origin: self.origin, proof: proof.is_some(), shown, accepted, ready };
+        transport.send(peer.site(), self.shelf.sign(&hello));
+        if let Some(proof) = proof {
+            transport.send(peer.site(), proof);
+        }
+    }
+
+    /// Passes on every site's words.
+    pub(super) fn tell_words(&self, transport: &dyn Transport) {
+        self.living().for_each(|peer| self.send_hello(peer, transport));
     }
 
     /// Notes what is not believed, less and less often.
@@ -80,7 +92,13 @@ impl Session {
             && is_signed_by(&bytes, &self.key)
         {
             // What is free has no entry; shown back, it proves nothing.
-            return if speech.entry == 0 { Ok(()) } else { self.check_proof(from, speech.entry, &bytes) };
+            if speech.entry > 0 {
+                self.check_in_ledger(from, None, speech.entry, &Sha256::digest(&bytes).into())?;
+                if let Some(peer) = self.peer(from) {
+                    (peer.has_proved, peer.owes_proof) = (true, false);
+                }
+            }
+            return Ok(());
         }
         let relayed = match &frame {
             Frame::Departure { origin, .. } => self.key_of(usize::from(origin.sender)),
@@ -123,8 +141,17 @@ impl Session {
             peer.last_heard = now;
         }
         match frame {
-            Frame::Hello { proof, accepted, .. } => {
-                self.handle_hello(from, proof, accepted, transport);
+            Frame::Hello { proof, shown, accepted, ready, .. } => {
+                self.check_shown(from, &shown)?;
+                self.handle_hello(from, proof, accepted, ready, transport);
+                Ok(())
+            }
+            Frame::Announce(announcement) => {
+                self.handle_announcement(from, announcement, &bytes, transport);
+                Ok(())
+            }
+            Frame::Receipt { whose, entry, digest, .. } => {
+                self.handle_receipt(from, (whose, entry, digest), transport);
                 Ok(())
             }
             Frame::Speech(speech) => self.handle_speech(from, speech, bytes),
@@ -174,9 +201,10 @@ impl Session {
         from: usize,
         proof: bool,
         accepted: Vec<Accepted>,
+        ready: Vec<Ready>,
         transport: &dyn Transport,
     ) {
-        let known = self.accepted.len();
+        let known = (self.accepted.len(), self.ready.len());
         for word in accepted {
             if self.accepted.contains_key(&word.site) {
                 continue;
@@ -187,29 +215,68 @@ impl Session {
                 self.refuse(from, "acceptance", "passed on a signature on the plan that is not valid");
             }
         }
+        for word in ready {
+            // The key of a site that is no neighbour comes with its acceptance; until then its word is asked for again.
+            let site = usize::from(word.site);
+            let Some(key) = self.key_of(site).filter(|_| site < self.names.len()) else { continue };
+            if self.ready.contains_key(&word.site) {
+                continue;
+            }
+            if word.is_said_by(&self.origin.plan, &key) {
+                self.ready.insert(word.site, word);
+            } else {
+                self.refuse(from, "ready", "passed on a word that a site is ready which is not that site's");
+            }
+        }
         if let Some(peer) = self.peer(from) {
             peer.has_greeted = true;
             // Its proof travels behind its greeting on the same stream.
             peer.owes_proof = proof && !peer.has_proved;
         }
-        if self.accepted.len() > known {
-            let others: Vec<usize> = self.living().map(Peer::site).collect();
-            let accepted: Vec<Accepted> = self.accepted.values().cloned().collect();
-            let hello = self.shelf.sign(&Frame::Hello { origin: self.origin, proof: false, accepted });
-            others.into_iter().for_each(|site| transport.send(site, Arc::clone(&hello)));
+        if (self.accepted.len(), self.ready.len()) != known {
+            self.tell_words(transport);
         }
     }
 
-    /// A neighbour shows a release of ours: our ledger, or another one of this site, must have it, to the byte.
-    pub(super) fn check_proof(&mut self, from: usize, entry: u64, bytes: &[u8]) -> Result<(), SessionError> {
-        let have = self.ledger().payload_of_entry(entry)?;
-        if have.as_deref() != Some(bytes) && !(self.has_elsewhere)(entry, bytes) {
-            return Err(SessionError::OldLedger { site: self.names[from].clone(), entry });
-        }
-        if let Some(peer) = self.peer(from) {
-            (peer.has_proved, peer.owes_proof) = (true, false);
+    /// A neighbour shows how far it knows our ledgers to be.
+    fn check_shown(&mut self, from: usize, shown: &[Shown]) -> Result<(), SessionError> {
+        for bytes in shown {
+            match Frame::decode(bytes) {
+                Ok(Frame::Announce(own)) if is_signed_by(bytes, &self.key) => {
+                    // A run is in one ledger: what is of this run must be in this one.
+                    if own.origin.plan == self.origin.plan && own.ledger != self.ledger().genesis().0 {
+                        return Err(self.old_ledger(from, own.entry));
+                    }
+                    self.check_in_ledger(from, Some(own.ledger), own.entry, &own.digest)?;
+                }
+                _ => self.refuse(from, "shown", "shows an announcement that is not this site's"),
+            }
         }
         Ok(())
+    }
+
+    fn old_ledger(&self, from: usize, entry: u64) -> SessionError {
+        SessionError::OldLedger { site: self.names[from].clone(), entry }
+    }
+
+    /// A neighbour shows a release of ours: our ledger, or another one of this site, must have it, to the byte.
+    fn check_in_ledger(
+        &self,
+        from: usize,
+        ledger: Option<[u8; 32]>,
+        entry: u64,
+        digest: &[u8; 32],
+    ) -> Result<(), SessionError> {
+        let (own, payload) = {
+            let own = self.ledger();
+            (own.genesis().0, own.payload_of_entry(entry)?)
+        };
+        let is_same = |payload: Vec<u8>| Sha256::digest(&payload)[..] == digest[..];
+        let is_here = ledger.is_none_or(|ledger| ledger == own) && payload.is_some_and(is_same);
+        if is_here || (self.has_elsewhere)(ledger, entry, digest) {
+            return Ok(());
+        }
+        Err(self.old_ledger(from, entry))
     }
 
     pub(super) fn compare(&mut self, from: usize, text: &str) -> Result<(), SessionError> {
@@ -281,9 +348,7 @@ impl Session {
             self.refuse(from, "turn", why.trim_end_matches("; it was not used"));
             return Ok(());
         }
-        let plan = self.origin.plan;
         let peer = self.peer(from).expect("looked up above");
-        peer.note_release(&plan, &bytes);
         peer.held.insert((stage, turn), bytes);
         fault::at(Point::Received);
         self.conclude()

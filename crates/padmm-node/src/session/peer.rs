@@ -6,7 +6,7 @@ use std::time::Duration;
 use padmm_core::message::Stage;
 use padmm_privacy::NoiseSchedule;
 
-use crate::frame::PlanDigest;
+use crate::frame::{Announcement, MOST_SHOWN, Shown};
 use crate::identity::PublicKey;
 use crate::shelf::Bytes;
 
@@ -19,8 +19,59 @@ pub struct Neighbour {
     pub key: PublicKey,
     /// The noise of its releases, which the plan tells: their grid must be the plan's.
     pub noise: Option<NoiseSchedule>,
-    /// The newest release of its own that our ledger holds, from any run: it is shown to it when it comes.
+    /// Its own newest announcements that are kept here, one for each of its ledgers: they are shown to it when it comes.
+    pub announced: Vec<(Announcement, Shown)>,
+    /// Its newest announcement of this run.
+    pub kept: Option<(Announcement, Shown)>,
+    /// The newest release of its own that our ledger holds from a run before there were announcements: it is shown to it too.
     pub latest: Option<Bytes>,
+}
+
+impl Neighbour {
+    /// Remembers an announcement if it is the newest of its ledger. The newest of all comes first, and of more ledgers than can be
+    /// shown the oldest is forgotten here; it stays on the disk.
+    pub fn remember(&mut self, new: Announcement, bytes: Shown) {
+        let is_known = |a: &(Announcement, Shown)| a.0.ledger == new.ledger && a.0.entry >= new.entry;
+        if self.announced.iter().any(is_known) {
+            return;
+        }
+        self.announced.retain(|(known, _)| known.ledger != new.ledger);
+        self.announced.insert(0, (new, bytes));
+        self.announced.truncate(MOST_SHOWN);
+    }
+}
+
+/// A question that is asked again, more and more patiently.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Backoff {
+    next: Duration,
+    patience: Duration,
+}
+
+impl Backoff {
+    fn new(now: Duration) -> Self {
+        Backoff { next: now, patience: Duration::from_millis(100) }
+    }
+
+    /// A new question: the first time is at `first`.
+    pub fn again(&mut self, first: Duration, patience: Duration) {
+        (self.next, self.patience) = (first, patience);
+    }
+
+    /// When it is time to ask.
+    pub fn next(&self) -> Duration {
+        self.next
+    }
+
+    /// Whether it is time to ask, and then more patiently for the next time.
+    pub fn is_due(&mut self, now: Duration, longest: Duration) -> bool {
+        if now < self.next {
+            return false;
+        }
+        self.next = now + self.patience;
+        self.patience = (2 * self.patience).min(longest);
+        true
+    }
 }
 
 /// What is known of it now.
@@ -43,8 +94,16 @@ pub(super) struct Peer {
     pub is_lost: bool,
     /// Its messages of turns that are not over.
     pub held: BTreeMap<(Stage, u32), Vec<u8>>,
-    next_want: Duration,
-    patience: Duration,
+    /// What it has announced and is not on our disk yet.
+    pub arriving: Option<(Announcement, Shown)>,
+    /// It has our newest announcement on its disk.
+    pub has_receipted: bool,
+    /// For a message of the turn.
+    pub wanting: Backoff,
+    /// For a greeting.
+    pub asking: Backoff,
+    /// For a receipt.
+    pub announcing: Backoff,
 }
 
 impl Peer {
@@ -62,39 +121,15 @@ impl Peer {
             is_leaving: false,
             is_lost: false,
             held: BTreeMap::new(),
-            next_want: now,
-            patience: Duration::from_millis(100),
+            arriving: None,
+            has_receipted: false,
+            wanting: Backoff::new(now),
+            asking: Backoff::new(now),
+            announcing: Backoff::new(now),
         }
     }
 
     pub fn site(&self) -> usize {
         self.neighbour.site
-    }
-
-    /// A release of its own was taken in. The newest one is shown to it when it comes again: its ledger must have it.
-    pub fn note_release(&mut self, plan: &PlanDigest, bytes: &[u8]) {
-        let known = self.neighbour.latest.as_deref().and_then(|known| super::age_of(known, plan));
-        if super::age_of(bytes, plan) > known {
-            self.neighbour.latest = Some(bytes.into());
-        }
-    }
-
-    pub fn next_want(&self) -> Duration {
-        self.next_want
-    }
-
-    /// A new turn: the first question comes at `first`.
-    pub fn wants_again(&mut self, first: Duration, patience: Duration) {
-        (self.next_want, self.patience) = (first, patience);
-    }
-
-    /// Whether it is time to ask, and then more patiently for the next time.
-    pub fn wants_now(&mut self, now: Duration, longest: Duration) -> bool {
-        if now < self.next_want {
-            return false;
-        }
-        self.next_want = now + self.patience;
-        self.patience = (2 * self.patience).min(longest);
-        true
     }
 }

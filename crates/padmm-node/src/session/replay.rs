@@ -1,12 +1,16 @@
 //! Going on after a restart: the run is gone through again from its first round, with the messages that the ledger holds. The
 //! gate gives the recorded payloads, so nothing is charged, drawn or sent, and the agent ends up where it was.
+//!
+//! Rounds are committed one after the other, each when the one before it has left. So all releases but the newest may be handed out
+//! again at once. The newest may not have left, or not have been announced: it is announced again, with the same bytes.
 
 use std::collections::BTreeMap;
 
-use padmm_core::message::{Incoming, Stage};
+use padmm_core::message::{Content, Incoming, Stage};
 
 use super::{Session, SessionError, stage_number};
 use crate::frame::{Frame, is_signed_by};
+use crate::shelf::Bytes;
 
 /// Stage and turn as the ledger has them.
 type Turn = (u32, u32);
@@ -24,16 +28,51 @@ impl Session {
                 losses.entry((l.stage, l.turn)).or_default().push(l.neighbour.clone());
             }
         }
+        // An average is said when the last release has left, and what neighbours said of that stage was written after it.
+        let average = stage_number(Stage::Average);
+        let has_averaged = stored.keys().chain(losses.keys()).any(|&(stage, _)| stage == average);
+        let has_left = has_averaged || self.ledger().is_finished(&self.run);
+        let newest = self.replay_turns(stored, losses, has_left)?;
+        if let Some((turn, bytes)) = newest {
+            if has_left {
+                self.shelf.put(Stage::Model, turn, bytes);
+            } else {
+                self.pending = Some(self.pending(bytes)?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Goes as far as the ledger does. Gives the newest release of this run.
+    fn replay_turns(
+        &mut self,
+        mut stored: BTreeMap<Turn, Vec<(String, Vec<u8>)>>,
+        mut losses: BTreeMap<Turn, Vec<String>>,
+        has_left: bool,
+    ) -> Result<Option<(u32, Bytes)>, SessionError> {
+        let mut newest: Option<(u32, Bytes)> = None;
         loop {
             match self.agent.place() {
                 Some((stage, turn, true)) => {
-                    let round = self.agent.round_at(turn);
-                    if stage == Stage::Model && self.ledger().release_bytes(&self.run, round)?.is_none() {
-                        return Ok(());
+                    let is_new = match stage {
+                        Stage::Model => {
+                            let round = self.agent.round_at(turn);
+                            self.ledger().release_bytes(&self.run, round)?.is_none()
+                        }
+                        Stage::Average => !has_left,
+                    };
+                    if is_new {
+                        return Ok(newest);
                     }
                     if let Some(message) = self.agent.poll_message()? {
                         let (stage, bytes) = self.bytes_of(&message)?;
-                        self.shelf.put(stage, message.turn, bytes);
+                        let before = match matches!(message.content, Content::Model(_)) {
+                            true => newest.replace((message.turn, bytes)).map(|(t, b)| (Stage::Model, t, b)),
+                            false => Some((stage, message.turn, bytes)),
+                        };
+                        if let Some((stage, turn, bytes)) = before {
+                            self.shelf.put(stage, turn, bytes);
+                        }
                     }
                 }
                 Some((stage, turn, false)) => {
@@ -52,12 +91,12 @@ impl Session {
                         self.hear_again(&sender, &bytes)?;
                     }
                     if self.agent.place() == before {
-                        return Ok(());
+                        return Ok(newest);
                     }
                 }
                 None => {
                     self.done = true;
-                    return Ok(());
+                    return Ok(newest);
                 }
             }
         }

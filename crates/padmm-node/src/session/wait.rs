@@ -16,20 +16,23 @@ impl Session {
         let listening = self.agent.place().filter(|place| !place.2);
         if let Some((stage, turn, _)) = listening {
             for peer in self.peers.iter_mut().filter(|p| !p.is_lost) {
-                if !peer.held.contains_key(&(stage, turn)) && peer.wants_now(now, LAST_WANT) {
+                if !peer.held.contains_key(&(stage, turn)) && peer.wanting.is_due(now, LAST_WANT) {
                     transport.send(peer.site(), self.shelf.sign(&Frame::Want { stage, turn }));
                 }
             }
         }
-        if let Some((Stage::Model, _, true)) = self.agent.place() {
-            let lacks_words = self.accepted.len() < self.names.len();
-            for peer in self.peers.iter_mut().filter(|p| !p.is_lost) {
-                let is_missing = !peer.has_greeted || peer.owes_proof || lacks_words;
-                if is_missing && peer.wants_now(now, LAST_WANT) {
-                    transport.send(peer.site(), self.shelf.sign(&Frame::WantHello));
-                }
+        // Words are passed on from site to site, so one that lacks some asks for them even if it has begun: another that has not may
+        // have no other way to get them.
+        let n = self.names.len();
+        let lacks_words = self.accepted.len() < n || self.ready.len() < n;
+        let is_before_release = matches!(self.agent.place(), Some((Stage::Model, _, true)));
+        for peer in self.peers.iter_mut().filter(|p| !p.is_lost) {
+            let is_missing = is_before_release && (!peer.has_greeted || peer.owes_proof);
+            if (is_missing || lacks_words) && peer.asking.is_due(now, LAST_WANT) {
+                transport.send(peer.site(), self.shelf.sign(&Frame::WantHello));
             }
         }
+        self.announce_again(now, transport);
         if let Silence::LeaveAfter(limit) = self.silence
             && self.started
         {
@@ -56,18 +59,42 @@ impl Session {
         };
         let list = |names: Vec<String>| names.join(", ");
         match self.agent.place() {
+            // Said of the release before, which comes first.
+            Some(_) if self.owing_receipts().next().is_some() && self.has_waited(now) => {
+                let owing: Vec<String> = self.owing_receipts().map(since).collect();
+                Some(format!(
+                    "a release is in the ledger and has not left: waiting for {} to confirm it",
+                    list(owing)
+                ))
+            }
             Some((Stage::Model, turn, true)) => {
                 let absent: Vec<String> =
                     self.living().filter(|p| !p.has_greeted || p.owes_proof).map(since).collect();
-                let is_missing = |i: &usize| !self.accepted.contains_key(&(*i as u16));
-                let unsigned: Vec<String> =
-                    (0..self.names.len()).filter(is_missing).map(|i| self.names[i].clone()).collect();
+                let without = |words: &dyn Fn(u16) -> bool| -> Vec<String> {
+                    (0..self.names.len())
+                        .filter(|&i| !words(i as u16))
+                        .map(|i| self.names[i].clone())
+                        .collect()
+                };
+                let unsigned = without(&|i| self.accepted.contains_key(&i));
+                let unready = without(&|i| self.ready.contains_key(&i));
                 if !absent.is_empty() {
-                    Some(format!("before round {turn}: waiting for {} to be there", list(absent)))
+                    let edge = |p: &Peer| format!("{}-{}", self.names[self.me()], self.names[p.site()]);
+                    let edges = self.living().filter(|p| !p.has_greeted).map(edge).collect::<Vec<_>>();
+                    let edges = match edges.is_empty() {
+                        true => String::new(),
+                        false => format!("; nothing has come over the edge {}", list(edges)),
+                    };
+                    Some(format!("before round {turn}: waiting for {} to be there{edges}", list(absent)))
                 } else if !self.started && !unsigned.is_empty() {
                     Some(format!(
                         "before the start: waiting for the signature of {} on this plan",
                         list(unsigned)
+                    ))
+                } else if !self.started && !unready.is_empty() {
+                    Some(format!(
+                        "before the start: waiting for {} to report that all their edges work; their own logs say which does not",
+                        list(unready)
                     ))
                 } else {
                     None
@@ -93,13 +120,18 @@ impl Session {
         }
     }
 
+    fn has_waited(&self, now: Duration) -> bool {
+        now.saturating_sub(self.waiting_since) >= WAITING_NOTE / 3
+    }
+
     /// When something may have to be done without any event.
     pub fn next_deadline(&self, now: Duration) -> Duration {
         // Nobody is asked for anything while this site owes its own word, or has what it needs.
         let place = self.agent.place().filter(|place| !place.2);
         let is_missing =
             |p: &&Peer| !p.is_lost && place.is_some_and(|(s, t, _)| !p.held.contains_key(&(s, t)));
-        let wants = self.peers.iter().filter(is_missing).map(Peer::next_want);
+        let wants = self.peers.iter().filter(is_missing).map(|p| p.wanting.next());
+        let wants = wants.chain(self.owing_receipts().map(|p| p.announcing.next()));
         let silence = match self.silence {
             Silence::LeaveAfter(limit) => limit / 8,
             Silence::Wait => WAITING_NOTE,

@@ -2,16 +2,21 @@
 
 use padmm_privacy::{Budget, Delta, Epsilon, Spending};
 
-use super::{SiteError, ledger_of_data};
-use crate::contract::Contract;
+use super::ledger_of_data::{self, DataChoice, Judgement};
+use super::{SiteError, accepted_runs};
+use crate::contract::{Contract, ContractError};
 use crate::identity::{Home, SiteName};
 use crate::ledger::{PlannedRelease, RunStart};
 
-/// ε before and after a plan, at the δ of the cap.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// ε before and after a plan, at the δ of the cap. Privacy losses do not simply add up, so each number holds for everything up to it.
+#[derive(Clone, Debug, PartialEq)]
 pub struct Foreseen {
     /// Spent by earlier runs on these records.
     pub spent: Epsilon,
+    /// Other plans that this site has accepted, on these records as far as is known, and that have not come to their end.
+    pub accepted: Vec<String>,
+    /// Spent when those have run to their end.
+    pub with_accepted: Epsilon,
     /// Spent when this plan has run to its end too.
     pub total: Epsilon,
     /// What may be spent.
@@ -25,21 +30,60 @@ impl Foreseen {
     }
 }
 
-/// Looks into the ledger of the site's records, if there is one yet, and changes nothing.
-pub fn foresee(home: &Home, contract: &Contract) -> Result<Foreseen, SiteError> {
-    let start = run_start(contract, contract.site_index(home.name())?, home.name(), "")?;
-    let view = ledger_of_data::find(home)?;
-    let (cap, before) = match &view {
+/// Looks into the ledger of the site's records, which is the one that `site run` would use, and changes nothing.
+pub fn foresee(home: &Home, contract: &Contract, choice: &DataChoice) -> Result<Foreseen, SiteError> {
+    let judgement = ledger_of_data::judge(home, choice, &contract.hash().to_string())?;
+    let (cap, before) = match judgement.ledger() {
         Some(view) => (view.state().cap(), view.state().spending()),
-        None => (home.config().cap()?.budget()?, Spending::new()),
+        None => (judgement.cap, Spending::new()),
     };
-    let known = view.as_ref().and_then(|v| v.state().run(&start.run));
-    let is_charged = |round: u32| known.is_some_and(|run| run.charges.contains_key(&round));
     let mut after = before;
-    for release in start.planned.iter().filter(|p| !is_charged(p.round)) {
-        after.add(&release.event, release.n_features, release.exponent)?;
+    let mut accepted = vec![];
+    for other in other_accepted(home, contract)? {
+        let rest = uncharged(home, &other, &judgement)?;
+        if !rest.is_empty() {
+            accepted.push(other.name().to_string());
+            add(&mut after, &rest)?;
+        }
     }
-    Ok(Foreseen { spent: before.epsilon(cap.delta), total: after.epsilon(cap.delta), cap })
+    let with_accepted = after.epsilon(cap.delta);
+    add(&mut after, &uncharged(home, contract, &judgement)?)?;
+    let (spent, total) = (before.epsilon(cap.delta), after.epsilon(cap.delta));
+    Ok(Foreseen { spent, accepted, with_accepted, total, cap })
+}
+
+fn add(spending: &mut Spending, releases: &[PlannedRelease]) -> Result<(), SiteError> {
+    for release in releases {
+        spending.add(&release.event, release.n_features, release.exponent)?;
+    }
+    Ok(())
+}
+
+/// What a plan would still release of the records of this judgement.
+fn uncharged(home: &Home, plan: &Contract, judged: &Judgement) -> Result<Vec<PlannedRelease>, SiteError> {
+    let start = run_start(plan, plan.site_index(home.name())?, home.name(), "")?;
+    let is_of_others = judged.others.iter().any(|view| view.state().run(&start.run).is_some());
+    let known = judged.ledger().and_then(|view| view.state().run(&start.run));
+    // A run with a round that failed cannot go on, and what it was charged is spent.
+    let is_over = known.is_some_and(|run| run.is_finished || !run.forfeited().is_empty());
+    if is_of_others || is_over {
+        return Ok(vec![]);
+    }
+    let is_charged = |round: u32| known.is_some_and(|run| run.charges.contains_key(&round));
+    Ok(start.planned.into_iter().filter(|p| !is_charged(p.round)).collect())
+}
+
+/// The other plans that this site has signed. A plan of another version of the program cannot be run by this one and is left out.
+fn other_accepted(home: &Home, this: &Contract) -> Result<Vec<Contract>, SiteError> {
+    let mut found = vec![];
+    for name in accepted_runs(home) {
+        match Contract::read(&home.dir().join("runs").join(name).join("plan.toml")) {
+            Ok(plan) if plan.hash() != this.hash() => found.push(plan),
+            Ok(_) | Err(ContractError::Program { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(found)
 }
 
 /// A plan as the ledger of site `me` knows it.

@@ -40,7 +40,11 @@ struct Inner {
     /// What is on its way, by time of arrival.
     travelling: BTreeMap<(Duration, u64), (usize, usize, Bytes)>,
     cut: BTreeSet<(usize, usize)>,
+    watch: Option<Watch>,
 }
+
+/// Sees a frame that a site puts on the wire: who, to whom, what.
+type Watch = Box<dyn Fn(usize, usize, &[u8]) + Send>;
 
 /// A network of sessions.
 #[derive(Clone)]
@@ -58,6 +62,7 @@ impl MemoryNetwork {
             sites: BTreeMap::new(),
             travelling: BTreeMap::new(),
             cut: BTreeSet::new(),
+            watch: None,
         })))
     }
 
@@ -102,6 +107,11 @@ impl MemoryNetwork {
         let mut inner = self.lock();
         inner.cut.remove(&(a.min(b), a.max(b)));
         inner.connect(a, b);
+    }
+
+    /// Shows every frame that leaves a site from now on, answers to questions among them, whether it arrives or not.
+    pub fn watch(&self, watch: impl Fn(usize, usize, &[u8]) + Send + 'static) {
+        self.lock().watch = Some(Box::new(watch));
     }
 
     /// Changes the weather.
@@ -160,7 +170,13 @@ impl Inner {
     }
 
     fn send(&mut self, from: usize, to: usize, frame: &Bytes) {
-        if !self.is_up(from, to) || self.random() < self.weather.loss {
+        if !self.is_up(from, to) {
+            return;
+        }
+        if let Some(watch) = &self.watch {
+            watch(from, to, frame);
+        }
+        if self.random() < self.weather.loss {
             return;
         }
         let copies = if self.random() < self.weather.repeats { 2 } else { 1 };

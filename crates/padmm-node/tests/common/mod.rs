@@ -2,6 +2,8 @@
 
 #![allow(dead_code)]
 
+pub mod network;
+
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use padmm_core::schema::{Schema, SchemaDraft};

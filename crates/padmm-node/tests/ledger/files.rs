@@ -91,12 +91,70 @@ fn a_folder_that_cannot_be_written_is_named() {
     assert!(error.to_string().contains("x.ledger"), "{error}");
 }
 
+fn announced(run: &str, sender: &str, entry: u64, text: &str) -> Announced {
+    let (run, sender, bytes) = (run.to_owned(), sender.to_owned(), text.as_bytes().to_vec());
+    Announced { run, sender, ledger: Digest([9; 32]), entry, bytes }
+}
+
+#[test]
+fn announcements_are_kept_the_newest_of_each_run_and_survive_a_restart() {
+    let case = Case::filled();
+    let mut ledger = reopened(&case.path());
+    let head = ledger.head();
+    ledger
+        .keep_announced(&[announced("run-a", "south", 4, "one"), announced("run-a", "west", 5, "two")])
+        .unwrap();
+    ledger.keep_announced(&[announced("run-b", "south", 6, "three")]).unwrap();
+    ledger.keep_announced(&[announced("run-a", "south", 8, "four")]).unwrap();
+    drop(ledger);
+    let expected = [announced("run-a", "south", 8, "four"), announced("run-b", "south", 6, "three")];
+    assert_eq!(SiteLedger::announced_in(&case.path(), "south").unwrap(), expected);
+    let ledger = reopened(&case.path());
+    assert_eq!(ledger.announced_by("south").unwrap(), expected);
+    assert_eq!(ledger.announced_by("west").unwrap(), [announced("run-a", "west", 5, "two")]);
+    assert_eq!(ledger.announced_by("nobody").unwrap(), []);
+    // They are no entries.
+    assert_eq!(ledger.head(), head);
+}
+
+/// A file of format 1 has no table for announcements, and no id in its first entry.
+#[test]
+fn a_ledger_of_an_earlier_format_is_read_and_continued() {
+    let case = Case::filled();
+    case.tamper("DROP TABLE announced; PRAGMA user_version = 1");
+    assert_eq!(SiteLedger::announced_in(&case.path(), "south").unwrap(), []);
+    let mut ledger = reopened(&case.path());
+    assert_eq!(ledger.announced_by("south").unwrap(), []);
+    ledger.keep_announced(&[announced("run-a", "south", 4, "one")]).unwrap();
+    release(&mut ledger, "run-a", 3, 1).unwrap();
+    let first = r#"{"format":1,"data_set":"heart","fingerprint":"ab","cap":{"epsilon":1.0,"delta":0.00001},"program":"padmm 0.1.0"}"#;
+    let opened: Opened = serde_json::from_str(first).unwrap();
+    assert_eq!(opened.id, "");
+    assert_eq!(serde_json::to_string(&opened).unwrap(), first);
+}
+
+/// Two ledgers that are made alike are two; a copy is the same one, whatever became of it.
+#[test]
+fn a_ledger_is_known_by_its_first_entry() {
+    let (case, other) = (Case::filled(), Case::filled());
+    let genesis = SiteLedger::read(&case.path()).unwrap().state().genesis();
+    assert_ne!(SiteLedger::genesis_at(&other.path()), Some(genesis));
+    let copy = case.beside("-copy");
+    std::fs::copy(case.path(), &copy).unwrap();
+    release(&mut reopened(&case.path()), "run-a", 3, 1).unwrap();
+    // Without a head file the copy is not opened, and still known.
+    assert!(matches!(SiteLedger::read(&copy), Err(LedgerError::HeadMissing { .. })));
+    assert_eq!(SiteLedger::genesis_at(&copy), Some(genesis));
+    assert_eq!(SiteLedger::genesis_at(&case.path()), Some(genesis));
+    assert_eq!(SiteLedger::genesis_at(&case.beside(".head")), None);
+}
+
 #[test]
 fn a_newer_format_is_refused() {
     let case = Case::filled();
-    case.tamper("PRAGMA user_version = 2");
+    case.tamper("PRAGMA user_version = 3");
     let error = case.refused();
-    assert!(matches!(error, LedgerError::NewerFormat { found: 2, known: 1, .. }), "{error}");
+    assert!(matches!(error, LedgerError::NewerFormat { found: 3, known: 2, .. }), "{error}");
     assert!(error.to_string().contains("newer program"), "{error}");
 }
 

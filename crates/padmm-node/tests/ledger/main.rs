@@ -222,6 +222,18 @@ fn a_run_that_is_unknown_over_or_another_is_refused() {
     assert!(matches!(other, LedgerError::RunDiffers { what: "site", .. }), "{other}");
     let other = ledger.start_run(&RunStart { rounds: 9, ..run_start("run-a") }).unwrap_err();
     assert!(matches!(other, LedgerError::RunDiffers { what: "number of rounds", .. }), "{other}");
+    // What was begun with a test build's noise is not finished with a site's, nor the other way round.
+    for noise in ["exact discrete Gaussian", "seeded floating-point Gaussian"] {
+        let other = RunStart { noise: noise.to_owned(), ..run_start("run-a") };
+        let before = ledger.head();
+        for refusal in [ledger.check_run(&other), ledger.start_run(&other)] {
+            let refusal = refusal.unwrap_err();
+            assert!(matches!(refusal, LedgerError::OtherNoise { .. }), "{refusal}");
+            let said = refusal.to_string();
+            assert!(said.contains("with this noise: for tests.") && said.contains(noise), "{said}");
+        }
+        assert_eq!(ledger.head(), before);
+    }
     let uncharged = ledger.commit_release("run-a", 3, &payload(3, 0), &*sealer()).unwrap_err();
     assert!(matches!(uncharged, LedgerError::NotCharged { round: 3, .. }), "{uncharged}");
     ledger.reserve("run-a", &planned()[2]).unwrap();

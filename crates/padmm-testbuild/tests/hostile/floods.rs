@@ -137,9 +137,12 @@ fn old_rounds_told_again_change_nothing() {
         for line in &mut lines {
             line.send(&network.signed(&network.hello())).await;
         }
-        for turn in 1..=3 {
+        for turn in 1..=4 {
+            for (line, site) in lines.iter_mut().zip([ASH, BIRCH]) {
+                line.send(&network.receipt(site, turn).await).await;
+            }
             ash.says(&format!("round {turn} of {ROUNDS}")).await;
-            for line in &mut lines {
+            for line in lines.iter_mut().filter(|_| turn < 4) {
                 line.send(&network.signed_speech(turn, genuine(turn))).await;
             }
         }

@@ -18,12 +18,13 @@ use padmm_core::message::Stage;
 use padmm_core::plan::PlanDraft;
 use padmm_core::schema::{Schema, SchemaDraft};
 use padmm_node::contract::{Acceptance, Contract, ContractDraft, Silence, SiteEntry, Trust};
-use padmm_node::frame::{Accepted, Frame, Origin, Speech};
+use padmm_node::frame::{Accepted, Frame, Origin, Ready, Speech};
 use padmm_node::identity::{Cap, Home, InitRequest, PublicKey, SecretKey, SiteName};
 use padmm_node::ledger::SiteLedger;
 use padmm_node::site::open_release;
 use padmm_privacy::Payload;
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose};
+use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 use tokio::time::{sleep, timeout};
 
@@ -203,7 +204,26 @@ impl Network {
         let word = Acceptance::accept(&self.contract, home.name(), home.identity()).unwrap();
         let key = home.identity().public().to_bytes();
         let accepted = vec![Accepted { site: CEDAR as u16, key, signature: word.signature }];
-        Frame::Hello { origin: self.origin(CEDAR), proof: false, accepted }
+        let ready = vec![Ready::say(self.origin(CEDAR), home.identity())];
+        Frame::Hello { origin: self.origin(CEDAR), proof: false, shown: vec![], accepted, ready }
+    }
+
+    /// Cedar's receipt for a site's release of a round, once that is in the site's ledger.
+    async fn receipt(&self, site: usize, round: u32) -> Vec<u8> {
+        let (path, run) =
+            (self.homes[site].ledgers().join("records.ledger"), self.contract.hash().to_string());
+        let until = Instant::now() + DEADLINE;
+        loop {
+            let view = SiteLedger::read(&path).ok();
+            let entry = view.as_ref().and_then(|v| v.state().run(&run)?.charges.get(&round).map(|c| c.seq));
+            if let (Some(view), Some(entry)) = (view, entry) {
+                let release = view.entries()[entry as usize - 1].payload.clone().unwrap();
+                let (origin, digest) = (self.origin(CEDAR), Sha256::digest(release).into());
+                return self.signed(&Frame::Receipt { origin, whose: site as u16, entry, digest });
+            }
+            assert!(Instant::now() < until, "{} does not come to round {round}", NAMES[site]);
+            sleep(Duration::from_millis(10)).await;
+        }
     }
 
     fn status(&self, sender: usize) -> Frame {

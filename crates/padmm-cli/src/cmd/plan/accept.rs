@@ -8,7 +8,7 @@ use anyhow::{Context, ensure};
 use padmm_data::write_atomically;
 use padmm_node::contract::{Acceptance, Contract};
 use padmm_node::identity::{Card, Home, IdentityError, cards_in};
-use padmm_node::site::{Foreseen, encode_records, foresee};
+use padmm_node::site::{DataChoice, Foreseen, encode_records, foresee};
 use padmm_privacy::words::{delta_text, epsilon_text};
 use serde_json::json;
 
@@ -20,6 +20,7 @@ pub fn run(
     plan: &Path,
     home: &Path,
     cards: Option<&Path>,
+    data: &DataChoice,
     yes: bool,
     now: SystemTime,
     json: bool,
@@ -33,11 +34,11 @@ pub fn run(
     let others = find_cards(&contract, &home, cards, now)?;
     check_data(&contract, index, &home)?;
     let cost = cost(&contract, index);
-    let foreseen = foresee(&home, &contract)?;
-    check_cap(&foreseen, &home)?;
     check_run_folder(&contract, &home)?;
+    let foreseen = foresee(&home, &contract, data)?;
+    check_cap(&foreseen, &home)?;
 
-    let price = price(&cost, &foreseen);
+    let price = price(&cost, &foreseen) + &reminder(data);
     if !yes {
         confirm(&contract, &price)?;
     }
@@ -55,7 +56,8 @@ pub fn run(
         return print_json(&json!({
             "hash": contract.hash(), "plan": kept, "acceptance": file,
             "epsilon_exact": cost.epsilon_exact, "delta": cost.delta,
-            "epsilon_spent": foreseen.spent, "epsilon_after": foreseen.total, "cap": foreseen.cap,
+            "epsilon_spent": foreseen.spent, "accepted_plans": foreseen.accepted,
+            "epsilon_with_accepted": foreseen.with_accepted, "epsilon_after": foreseen.total, "cap": foreseen.cap,
         }));
     }
     print(&format!(
@@ -118,20 +120,35 @@ fn check_data(contract: &Contract, index: usize, home: &Home) -> anyhow::Result<
     Ok(())
 }
 
-/// The plan must fit the cap together with what earlier runs spent. The ledger asks the same again before the run's first round.
+/// The plan must fit the cap together with what earlier runs spent and what other accepted plans will. The ledger asks again before
+/// the run's first round.
 fn check_cap(foreseen: &Foreseen, home: &Home) -> anyhow::Result<()> {
-    let Foreseen { spent, total, cap } = foreseen;
-    let earlier = if spent.value() > 0.0 {
-        format!(
+    let Foreseen { spent, accepted, with_accepted, total, cap } = foreseen;
+    let earlier = match (spent.value() > 0.0, accepted.is_empty()) {
+        (false, true) => "the plan costs".to_owned(),
+        (true, true) => format!(
             "earlier runs on these records cost ε = {}, and with this plan it would be",
             epsilon_text(spent.value())
-        )
+        ),
+        (_, false) => format!(
+            "earlier runs on these records cost ε = {}; with the plans that are accepted here and not finished ({}) it is {}, and with \
+             this plan it would be",
+            epsilon_text(spent.value()),
+            accepted.join(", "),
+            epsilon_text(with_accepted.value()),
+        ),
+    };
+    let or_drop = if accepted.is_empty() {
+        String::new()
     } else {
-        "the plan costs".to_owned()
+        format!(
+            ", or, if one of those will never run, tell its sites and remove its folder from {}",
+            home.dir().join("runs").display()
+        )
     };
     ensure!(
         foreseen.is_within_cap(),
-        "{earlier} ε = {} at δ = {}, where {} allows ε = {}: raise the cap, or ask for a plan that costs less",
+        "{earlier} ε = {} at δ = {}, where {} allows ε = {}: raise the cap, or ask for a plan that costs less{or_drop}",
         epsilon_text(total.value()),
         delta_text(cap.delta.value()),
         home.config().path().display(),
@@ -159,10 +176,18 @@ fn check_run_folder(contract: &Contract, home: &Home) -> anyhow::Result<()> {
 }
 
 fn price(cost: &SiteCost, foreseen: &Foreseen) -> String {
-    let Foreseen { spent, total, cap } = foreseen;
+    let Foreseen { spent, accepted, with_accepted, total, cap } = foreseen;
+    let others = match accepted.len() {
+        0 => "no other accepted plan is unfinished".to_owned(),
+        _ => format!(
+            "with the accepted plans that are not finished ({}) it is {}",
+            accepted.join(", "),
+            epsilon_text(with_accepted.value())
+        ),
+    };
     format!(
         "It costs ε = {} at δ = {} of the privacy of this site's {} records, if all rounds are run; models go to {}.\n\
-         Of the cap, ε = {} at δ = {}, {} is spent so far; after this plan it is {}.",
+         Of the cap, ε = {} at δ = {}, {} is spent so far; {others}; after this plan it is {}.",
         epsilon_text(cost.epsilon_exact),
         delta_text(cost.delta),
         cost.records,
@@ -172,6 +197,15 @@ fn price(cost: &SiteCost, foreseen: &Foreseen) -> String {
         epsilon_text(spent.value()),
         epsilon_text(total.value()),
     )
+}
+
+/// What was said about the records holds for this answer; the ledger is changed when the run starts, and has to be told then.
+fn reminder(data: &DataChoice) -> String {
+    match data {
+        DataChoice::Known => String::new(),
+        DataChoice::Update(name) => format!("\nStart the run with --data-updates {name} too."),
+        DataChoice::New(name) => format!("\nStart the run with --new-data {name} too."),
+    }
 }
 
 fn confirm(contract: &Contract, price: &str) -> anyhow::Result<()> {
