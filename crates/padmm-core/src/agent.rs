@@ -381,8 +381,7 @@ impl Agent {
         }
         let limit = self.solvability.filter(|_| stage == Stage::Model).map(|s| s.message_limit);
         let length = norm_up(message.vector.as_slice());
-        // A NaN must not pass, hence the comparison this way round.
-        if let Some(limit) = limit.filter(|&limit| !(length <= limit)) {
+        if let Some(limit) = limit.filter(|&limit| length.is_nan() || length > limit) {
             return Err(AgentError::TooLong { from, length, limit });
         }
         let current = match self.phase {

@@ -251,8 +251,7 @@ impl Terms {
     pub fn check_solvable(&self) -> Result<(), TermsError> {
         for (i, agent) in self.agents.iter().enumerate() {
             let Some(Solvability { planned, .. }) = agent.solvability else { continue };
-            // A NaN must not pass, hence the comparison this way round.
-            if !(planned.ratio <= MOST_RATIO) {
+            if planned.ratio.is_nan() || planned.ratio > MOST_RATIO {
                 let (site, n_records, ratio) = (i + 1, agent.n_records, planned.ratio);
                 return Err(TermsError::Marginal { site, n_records, ratio, looser: ratio / PLANNED_RATIO });
             }

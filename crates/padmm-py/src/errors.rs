@@ -131,6 +131,6 @@ failures! {
     ModelError => |_| Kind::General;
     TermsError => |error| match error {
         TermsError::Privacy(error) => privacy_kind(error),
-        TermsError::GraphNeeded { .. } => Kind::General,
+        TermsError::GraphNeeded { .. } | TermsError::Marginal { .. } => Kind::General,
     };
 }

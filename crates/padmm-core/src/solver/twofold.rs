@@ -73,7 +73,7 @@ mod tests {
     /// `√2` to twice the precision, from a table.
     #[test]
     fn roots_and_quotients_have_twice_the_precision() {
-        let root = Twofold { hi: 1.414_213_562_373_095_1, lo: -9.667_293_313_452_913e-17 };
+        let root = Twofold { hi: std::f64::consts::SQRT_2, lo: -9.667_293_313_452_913e-17 };
         let square = root.times(root);
         assert!((square.hi - 2.0 + square.lo).abs() < 1e-31, "{square:?}");
         // 1 − 1/√2 = 1 − √2/2
