@@ -1,5 +1,6 @@
 //! What an audit comes to.
 
+use padmm_privacy::words::{epsilon_text, lower_text};
 use serde::Serialize;
 
 use crate::bound::{Bounds, least_error};
@@ -113,11 +114,11 @@ impl Verdict {
         let mut found = vec![];
         if self.exceeds_claim() {
             found.push(format!(
-                "ε is at least {:.3} with {} % confidence ({:.3} without any assumption on the noise), and {} is claimed",
-                self.bounds.epsilon_lower,
+                "ε is at least {} with {} % confidence ({} without any assumption on the noise), and {} is claimed",
+                lower_text(self.bounds.epsilon_lower),
                 100.0 * self.bounds.confidence,
-                self.bounds.epsilon_direct,
-                self.claimed_epsilon
+                lower_text(self.bounds.epsilon_direct),
+                epsilon_text(self.claimed_epsilon)
             ));
         }
         let named = |(name, check): &(&str, &Check)| {

@@ -42,7 +42,7 @@ fn study(at: &Path, rows: &[Vec<u8>]) {
     write(at, rows);
     std::fs::create_dir(at.join("cards")).unwrap();
     for site in ["north", "south"] {
-        let cap = ["--cap-epsilon", "6", "--cap-delta", "1e-3", "--data", "north.csv"];
+        let cap = ["--cap-epsilon", "12", "--cap-delta", "1e-3", "--data", "north.csv"];
         ok(at, &[&["site", "init", "--home", site, "--name", site], &cap[..]].concat());
         std::fs::copy(at.join(site).join("card.toml"), at.join(format!("cards/{site}.toml"))).unwrap();
     }

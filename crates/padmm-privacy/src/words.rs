@@ -23,7 +23,12 @@ pub fn upper_text(value: f64) -> String {
 
 /// A bound on something that hides records, such as the size of noise; never above it.
 pub fn noise_text(size: f64) -> String {
-    rounded(size, Direction::Down)
+    lower_text(size)
+}
+
+/// What is certainly reached, such as an epsilon that an attack has shown; never above it.
+pub fn lower_text(value: f64) -> String {
+    rounded(value, Direction::Down)
 }
 
 /// `e^epsilon`, by which a probability changes at most; never below it, and `∞` where it is beyond all floating-point numbers.

@@ -13,6 +13,7 @@ use clap::Args as ClapArgs;
 use indicatif::{ProgressBar, ProgressStyle};
 use padmm_audit::{AuditRequest, Canary, Shipped, Trial, Verdict, audit};
 use padmm_core::algorithm::AlgorithmKind;
+use padmm_privacy::words::{delta_text, epsilon_text, lower_text};
 
 use super::{print, print_json, start_threads};
 use crate::lab::Lab;
@@ -159,12 +160,12 @@ impl Finished {
     /// What was attacked, in a sentence.
     fn attacked(&self) -> String {
         format!(
-            "{} on {}, {} rounds, claimed ε = {} at δ = {:e}",
+            "{} on {}, {} rounds, claimed ε = {} at δ = {}",
             self.request.algorithm.title(),
             if self.on_sites { "site processes" } else { "agents in this process" },
             self.request.rounds,
-            self.verdict.claimed_epsilon,
-            self.verdict.delta
+            epsilon_text(self.verdict.claimed_epsilon),
+            delta_text(self.verdict.delta)
         )
     }
 
@@ -176,9 +177,9 @@ impl Finished {
              ({} without any assumption on the noise); μ was measured as {:.4}, and {:.4} is claimed.",
             bounds.tests as u64 - bounds.wrong,
             bounds.tests,
-            down(bounds.epsilon_lower),
+            lower_text(bounds.epsilon_lower),
             100.0 * bounds.confidence,
-            down(bounds.epsilon_direct),
+            lower_text(bounds.epsilon_direct),
             bounds.mu_measured,
             self.verdict.mu_claimed,
         )
@@ -199,9 +200,4 @@ impl Finished {
         text += &format!("\n{:.1} s, seed {}.\n", self.seconds, self.request.seed);
         text + &page.map_or(String::new(), |page| format!("report  {page}\n"))
     }
-}
-
-/// A lower bound as text, rounded down.
-fn down(bound: f64) -> String {
-    format!("{:.3}", (bound * 1000.0).floor() / 1000.0)
 }

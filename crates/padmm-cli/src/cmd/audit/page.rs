@@ -5,8 +5,9 @@ use std::path::Path;
 use padmm_audit::{Trial, normal_distribution, normal_quantile};
 use padmm_figure::html::{Block, CalloutKind, Column, Page, Section, Table};
 use padmm_figure::{Dash, Figure, Panel, Series, Style};
+use padmm_privacy::words::{delta_text, epsilon_text, lower_text};
 
-use super::{Finished, down};
+use super::Finished;
 
 /// Writes `audit.html` and `audit.png`.
 pub fn write(finished: &Finished, folder: &Path) -> anyhow::Result<()> {
@@ -177,9 +178,12 @@ fn facts(finished: &Finished) -> Vec<(String, String)> {
     let (verdict, bounds) = (&finished.verdict, &finished.verdict.bounds);
     let percent = 100.0 * bounds.confidence;
     [
-        ("Claimed", format!("ε = {} at δ = {:e}", verdict.claimed_epsilon, verdict.delta)),
-        ("Proved", format!("ε ≥ {} with {percent} % confidence", down(bounds.epsilon_lower))),
-        ("Proved without any assumption", format!("ε ≥ {}", down(bounds.epsilon_direct))),
+        (
+            "Claimed",
+            format!("ε = {} at δ = {}", epsilon_text(verdict.claimed_epsilon), delta_text(verdict.delta)),
+        ),
+        ("Proved", format!("ε ≥ {} with {percent} % confidence", lower_text(bounds.epsilon_lower))),
+        ("Proved without any assumption", format!("ε ≥ {}", lower_text(bounds.epsilon_direct))),
         ("μ measured / claimed", format!("{:.4} / {:.4}", bounds.mu_measured, verdict.mu_claimed)),
         ("Wrong guesses", format!("{} of {}", bounds.wrong, bounds.tests)),
         (
