@@ -12,7 +12,7 @@ use crate::error::{AuditError, require};
 use crate::payload::{one_payload, with_faults};
 use crate::stopping::stopping;
 use crate::target::Target;
-use crate::verdict::{Check, Checks, Verdict};
+use crate::verdict::{ACCUSING_CONFIDENCE, Check, Checks, Verdict};
 use crate::whiteness::whiteness;
 
 /// What is audited, and how long.
@@ -84,6 +84,11 @@ pub fn audit(
         delta: request.delta,
         mu_claimed: report.mu,
         bounds: bounds(&evidence.trials, Delta::new(request.delta)?, request.confidence)?,
+        accusing: bounds(
+            &evidence.trials,
+            Delta::new(request.delta)?,
+            request.confidence.max(ACCUSING_CONFIDENCE),
+        )?,
         checks,
     };
     Ok((verdict, evidence.trials))

@@ -2,7 +2,7 @@
 //!
 //! A site promises that its releases hardly depend on any one record. Here an attacker plays its neighbour, knows everything but
 //! one bit of one record, and guesses that bit from what it receives. If it is right more often than the promise allows, the
-//! promise is broken. The records are made so that the guess is as easy as the promise permits ([`canary`]), so a sound program
+//! promise is broken. The records are made so that the guess is as easy as the promise permits (`canary.rs`), so a sound program
 //! is measured at its claim and not far below it.
 //!
 //! | question | file |
@@ -49,5 +49,5 @@ pub use refusals::{Answer, NeighbouringFiles, neighbouring_files, refusals};
 pub use shadow::Shadow;
 pub use stopping::stopping;
 pub use target::{Rows, Scene, Shipped, Subject, Target, assemble};
-pub use verdict::{Check, Checks, Verdict};
+pub use verdict::{ACCUSING_CONFIDENCE, Check, Checks, Verdict};
 pub use whiteness::{FALSE_ALARM, whiteness};

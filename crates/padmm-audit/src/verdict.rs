@@ -54,6 +54,10 @@ impl Checks {
     }
 }
 
+/// A bound is reported with whatever confidence was asked for; a program is accused with no less than this, because at 95 % a sound one
+/// would be accused once in twenty audits.
+pub const ACCUSING_CONFIDENCE: f64 = 0.999;
+
 /// The outcome of an audit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
@@ -63,8 +67,10 @@ pub struct Verdict {
     pub delta: f64,
     /// The claim as a Gaussian parameter.
     pub mu_claimed: f64,
-    /// What the attack proves.
+    /// What the attack proves, with the confidence that was asked for.
     pub bounds: Bounds,
+    /// What it proves with at least [`ACCUSING_CONFIDENCE`]: the program is accused by this.
+    pub accusing: Bounds,
     /// The further checks.
     pub checks: Checks,
 }
@@ -92,11 +98,11 @@ struct Outcomes {
 }
 
 impl Verdict {
-    /// Whether more than the claim is proved to have been spent.
+    /// Whether more than the claim is proved to have been spent, beyond reasonable doubt.
     pub fn exceeds_claim(&self) -> bool {
         // Written so that a bound that is not a number counts as one that exceeds.
         let is_within = |bound: f64| bound <= self.claimed_epsilon;
-        !is_within(self.bounds.epsilon_lower) || !is_within(self.bounds.epsilon_direct)
+        !is_within(self.accusing.epsilon_lower) || !is_within(self.accusing.epsilon_direct)
     }
 
     /// Whether nothing was found.
@@ -115,9 +121,9 @@ impl Verdict {
         if self.exceeds_claim() {
             found.push(format!(
                 "ε is at least {} with {} % confidence ({} without any assumption on the noise), and {} is claimed",
-                lower_text(self.bounds.epsilon_lower),
-                100.0 * self.bounds.confidence,
-                lower_text(self.bounds.epsilon_direct),
+                lower_text(self.accusing.epsilon_lower),
+                100.0 * self.accusing.confidence,
+                lower_text(self.accusing.epsilon_direct),
                 epsilon_text(self.claimed_epsilon)
             ));
         }

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use padmm_audit::{
-    AuditRequest, Bits, Canary, Check, Checks, Evidence, Scene, Shipped, Trial, Verdict, bounds, one_payload,
-    replay, stopping, whiteness,
+    ACCUSING_CONFIDENCE, AuditRequest, Bits, Canary, Check, Checks, Evidence, Scene, Shipped, Trial, Verdict,
+    bounds, one_payload, replay, stopping, whiteness,
 };
 use padmm_core::plan::PlanDraft;
 use padmm_core::schema::{ColumnDraft, LabelDraft, Scalar, Schema, SchemaDraft};
@@ -58,6 +58,11 @@ pub fn audit(
         delta: request.delta,
         mu_claimed,
         bounds: bounds(&evidence.trials, Delta::new(request.delta)?, request.confidence)?,
+        accusing: bounds(
+            &evidence.trials,
+            Delta::new(request.delta)?,
+            request.confidence.max(ACCUSING_CONFIDENCE),
+        )?,
         checks: Checks {
             whiteness: whiteness(&evidence),
             one_payload,
