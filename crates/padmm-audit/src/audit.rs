@@ -1,18 +1,18 @@
 //! The attack and the checks of one process, in one go.
 
 use padmm_core::algorithm::AlgorithmKind;
-use padmm_privacy::{Delta, MemoryLedger};
+use padmm_privacy::MemoryLedger;
 use rayon::prelude::*;
 
 use crate::attack::{Evidence, attack};
 use crate::bits::Bits;
-use crate::bound::{Trial, bounds};
+use crate::bound::Trial;
 use crate::canary::{Canary, CanaryRequest, schedule};
 use crate::error::{AuditError, require};
 use crate::payload::{one_payload, with_faults};
 use crate::stopping::stopping;
 use crate::target::Target;
-use crate::verdict::{ACCUSING_CONFIDENCE, Check, Checks, Verdict};
+use crate::verdict::{Check, Checks, Verdict};
 use crate::whiteness::whiteness;
 
 /// What is audited, and how long.
@@ -79,17 +79,6 @@ pub fn audit(
         refusals,
     };
     let report = schedule.report();
-    let verdict = Verdict {
-        claimed_epsilon: request.epsilon,
-        delta: request.delta,
-        mu_claimed: report.mu,
-        bounds: bounds(&evidence.trials, Delta::new(request.delta)?, request.confidence)?,
-        accusing: bounds(
-            &evidence.trials,
-            Delta::new(request.delta)?,
-            request.confidence.max(ACCUSING_CONFIDENCE),
-        )?,
-        checks,
-    };
+    let verdict = Verdict::of(request, report.mu, &evidence.trials, checks)?;
     Ok((verdict, evidence.trials))
 }

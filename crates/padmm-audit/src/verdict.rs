@@ -1,9 +1,12 @@
 //! What an audit comes to.
 
+use padmm_privacy::Delta;
 use padmm_privacy::words::{epsilon_text, lower_text};
 use serde::Serialize;
 
-use crate::bound::{Bounds, least_error};
+use crate::audit::AuditRequest;
+use crate::bound::{Bounds, Trial, bounds, least_error};
+use crate::error::AuditError;
 
 /// One of the further checks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -98,6 +101,26 @@ struct Outcomes {
 }
 
 impl Verdict {
+    /// What these guesses and checks come to.
+    pub fn of(
+        request: &AuditRequest,
+        mu_claimed: f64,
+        trials: &[Trial],
+        checks: Checks,
+    ) -> Result<Self, AuditError> {
+        let (claimed_epsilon, delta) = (request.epsilon, request.delta);
+        let with = |confidence: f64| bounds(trials, Delta::new(delta)?, confidence);
+        let accusing = with(request.confidence.max(ACCUSING_CONFIDENCE))?;
+        Ok(Verdict {
+            claimed_epsilon,
+            delta,
+            mu_claimed,
+            bounds: with(request.confidence)?,
+            accusing,
+            checks,
+        })
+    }
+
     /// Whether more than the claim is proved to have been spent, beyond reasonable doubt.
     pub fn exceeds_claim(&self) -> bool {
         // Written so that a bound that is not a number counts as one that exceeds.

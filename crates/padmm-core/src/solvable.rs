@@ -165,7 +165,9 @@ impl LocalBounds {
     fn step_error(&self, linear: f64, radius: f64, smoothness: f64) -> f64 {
         let radius = 2.5 * radius;
         let curvature = self.loss.curvature_bound().unwrap_or(f64::INFINITY);
-        let records = 24.0 * self.gradient_bound + 4.0 * curvature * self.row * self.row * radius;
+        // A slope is taken at a margin that is set against a label or a corner of size 1.
+        let margin = 1.0 + self.row * radius;
+        let records = 24.0 * self.gradient_bound + 4.0 * curvature * self.row * margin;
         let rest = 8.0 * (linear + (smoothness - curvature * self.row * self.row) * radius);
         let twice = (self.largest_group + 64) as f64 * UNIT * smoothness * radius;
         UNIT * (records + rest + twice) * OUTWARD

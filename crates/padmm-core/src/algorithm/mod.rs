@@ -188,3 +188,40 @@ pub trait Algorithm: Send {
         &[]
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::objective::Part;
+    use crate::solvable::{Judgement, LocalBounds};
+
+    /// A start that is no number stops every fast solver at once. Where public numbers promise a certificate, there is one all the same.
+    #[test]
+    fn a_solver_that_stalls_is_followed_by_one_that_cannot() {
+        let mut data = Dataset::new(3, 3, 0, 1.0);
+        (0..20).for_each(|r| {
+            let row = [0.3, f64::from(r) / 20.0, f64::from(r % 3) / 3.0];
+            data.push(&row, &[], if r % 4 == 0 { 1.0 } else { -1.0 });
+        });
+        let (loss, tolerance, quadratic) = (Loss::Logistic, 1e-8, 0.1);
+        let problem = LocalProblem { data: Arc::new(data), loss, penalty: Penalty::none() };
+        let bounds = LocalBounds::new(loss, &problem.penalty, 20, 3, 3, 1.0, tolerance);
+        let judgement = bounds.judge(Demand::Solve { linear: 0.0, quadratic });
+        assert!(judgement.passes.is_some());
+        let solve = |judgement: Option<Judgement>, start: f64| {
+            let (mut solver, mut warm_start) = (Solver::new(), vec![start; 3]);
+            solver.judgement = judgement;
+            let parts = [Part::mean(&problem.data)];
+            let objective = Objective::new(&parts, loss, &problem.penalty, &[], quadratic);
+            let local =
+                Local { problem: &problem, solver: &mut solver, warm_start: &mut warm_start, tolerance };
+            local.solve(1, objective)
+        };
+        let stalled = solve(None, f64::NAN).unwrap_err();
+        assert!(matches!(stalled, AgentError::ToleranceNotReached { .. }), "{stalled}");
+        let (found, expected) = (solve(Some(judgement), f64::NAN).unwrap(), solve(None, 0.0).unwrap());
+        assert!(found.residual <= tolerance);
+        let off = found.point.iter().zip(&expected.point).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+        assert!(off <= 2.0 * tolerance / quadratic, "{off:e}");
+    }
+}

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use padmm_audit::{
-    ACCUSING_CONFIDENCE, AuditRequest, Bits, Canary, Check, Checks, Evidence, Scene, Shipped, Trial, Verdict,
-    bounds, one_payload, replay, stopping, whiteness,
+    AuditRequest, Bits, Canary, Check, Checks, Evidence, Scene, Shipped, Trial, Verdict, one_payload, replay,
+    stopping, whiteness,
 };
 use padmm_core::plan::PlanDraft;
 use padmm_core::schema::{ColumnDraft, LabelDraft, Scalar, Schema, SchemaDraft};
@@ -15,7 +15,7 @@ use padmm_node::contract::{Acceptance, Contract, ContractDraft, Silence, SiteEnt
 use padmm_node::identity::{Cap, Home, InitRequest, SiteName};
 use padmm_node::ledger::{SiteLedger, verify};
 use padmm_node::site::open_release;
-use padmm_privacy::{Delta, NoiseSource, Payload, SecureNoise};
+use padmm_privacy::{NoiseSource, Payload, SecureNoise};
 
 use super::super::demo::{DemoSite, Network, RUN, run_processes};
 use crate::lab::Lab;
@@ -53,23 +53,13 @@ pub fn audit(
     evidence.trials.truncate(request.tests);
     let mut one_payload = one_payload(&Shipped, &request.canary(per_site), request.seed)?;
     evidence.faults.iter().for_each(|fault| one_payload.fail(fault.clone()));
-    let verdict = Verdict {
-        claimed_epsilon: request.epsilon,
-        delta: request.delta,
-        mu_claimed,
-        bounds: bounds(&evidence.trials, Delta::new(request.delta)?, request.confidence)?,
-        accusing: bounds(
-            &evidence.trials,
-            Delta::new(request.delta)?,
-            request.confidence.max(ACCUSING_CONFIDENCE),
-        )?,
-        checks: Checks {
-            whiteness: whiteness(&evidence),
-            one_payload,
-            stopping: stopping(&Shipped, request.seed)?,
-            refusals,
-        },
+    let checks = Checks {
+        whiteness: whiteness(&evidence),
+        one_payload,
+        stopping: stopping(&Shipped, request.seed)?,
+        refusals,
     };
+    let verdict = Verdict::of(request, mu_claimed, &evidence.trials, checks)?;
     Ok((verdict, evidence.trials))
 }
 
