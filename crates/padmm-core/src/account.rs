@@ -47,7 +47,7 @@ impl Noise {
         decay: Decay,
         delta: Delta,
         features: Option<usize>,
-    ) -> Result<Noise, PrivacyError> {
+    ) -> Result<Self, PrivacyError> {
         let Some(n_features) = features else { return Ideal::find(wanted, decay, delta).map(Noise::Ideal) };
         let sensitivity = Sensitivity::per_record(&SensitivityInputs {
             gradient_bound: 0.5,
@@ -75,24 +75,24 @@ impl Noise {
     /// ρ of one round, counted from 1.
     pub fn rho(&self, round: u32) -> f64 {
         match self {
-            Noise::Ideal(ideal) => ideal.charges[round as usize - 1],
-            Noise::Grid(schedule) => schedule.rho(round).value(),
+            Self::Ideal(ideal) => ideal.charges[round as usize - 1],
+            Self::Grid(schedule) => schedule.rho(round).value(),
         }
     }
 
     /// ρ of rounds 1 to `round`.
     pub fn rho_spent(&self, round: u32) -> ZcdpRho {
         match self {
-            Noise::Ideal(ideal) => ideal.rho_spent(round),
-            Noise::Grid(schedule) => schedule.rho_spent(round),
+            Self::Ideal(ideal) => ideal.rho_spent(round),
+            Self::Grid(schedule) => schedule.rho_spent(round),
         }
     }
 
     /// ε of rounds 1 to `round`: exact, and as the paper converts it.
     pub fn epsilon_spent(&self, round: u32) -> (f64, f64) {
         match self {
-            Noise::Ideal(ideal) => ideal.epsilon_spent(round),
-            Noise::Grid(schedule) => {
+            Self::Ideal(ideal) => ideal.epsilon_spent(round),
+            Self::Grid(schedule) => {
                 let spent = schedule.epsilon_spent(round);
                 (spent.exact, spent.paper)
             }
@@ -102,47 +102,47 @@ impl Noise {
     /// The part of δ that pays for the noise being discrete.
     pub fn delta_slack(&self) -> f64 {
         match self {
-            Noise::Ideal(_) => 0.0,
-            Noise::Grid(schedule) => schedule.report().delta_slack,
+            Self::Ideal(_) => 0.0,
+            Self::Grid(schedule) => schedule.report().delta_slack,
         }
     }
 
     /// Bits of the grid, if there is one.
     pub fn grid_bits(&self) -> Option<u32> {
         match self {
-            Noise::Ideal(_) => None,
-            Noise::Grid(schedule) => Some(schedule.grid_bits()),
+            Self::Ideal(_) => None,
+            Self::Grid(schedule) => Some(schedule.grid_bits()),
         }
     }
 
     /// σ/Δ of the first round.
     pub fn multiplier_first(&self) -> f64 {
         match self {
-            Noise::Ideal(ideal) => ideal.multiplier,
-            Noise::Grid(schedule) => schedule.report().noise_multiplier_first,
+            Self::Ideal(ideal) => ideal.multiplier,
+            Self::Grid(schedule) => schedule.report().noise_multiplier_first,
         }
     }
 
     /// σ/Δ of the last round.
     pub fn multiplier_last(&self) -> f64 {
         match self {
-            Noise::Ideal(ideal) => {
+            Self::Ideal(ideal) => {
                 ideal.multiplier * ideal.decay.rate().powf(0.5 * f64::from(ideal.decay.rounds() - 1))
             }
-            Noise::Grid(schedule) => schedule.report().noise_multiplier_last,
+            Self::Grid(schedule) => schedule.report().noise_multiplier_last,
         }
     }
 }
 
 impl Ideal {
-    fn find(wanted: Wanted, decay: Decay, delta: Delta) -> Result<Ideal, PrivacyError> {
+    fn find(wanted: Wanted, decay: Decay, delta: Delta) -> Result<Self, PrivacyError> {
         let mut multiplier = multiplier(wanted, &decay);
         let Wanted::Budget(budget, accountant) = wanted else {
-            let mut ideal = Ideal::new(multiplier, decay, delta)?;
+            let mut ideal = Self::new(multiplier, decay, delta)?;
             // The multiplier was rounded up; what was asked about is the charge before that.
             match wanted {
                 Wanted::RhoTotal(rho) => ideal.raise_total(rho.value()),
-                Wanted::RhoFirst(rho) => ideal = Ideal::charging(rho, multiplier, decay, delta)?,
+                Wanted::RhoFirst(rho) => ideal = Self::charging(rho, multiplier, decay, delta)?,
                 _ => {}
             }
             return Ok(ideal);
@@ -150,7 +150,7 @@ impl Ideal {
         let mut step = f64::EPSILON;
         loop {
             // Adding up charges upward costs a few units in the last place; the noise grows until they are paid for.
-            let ideal = Ideal::new(multiplier, decay, delta)?;
+            let ideal = Self::new(multiplier, decay, delta)?;
             let (exact, paper) = ideal.epsilon_spent(decay.rounds());
             let spent = match accountant {
                 AccountantKind::Exact => exact,
@@ -166,16 +166,16 @@ impl Ideal {
     }
 
     /// Noise of `multiplier` sensitivities in the first round: `rho(1) = 1 / (2 multiplier^2)`, rounded up.
-    fn new(multiplier: f64, decay: Decay, delta: Delta) -> Result<Ideal, PrivacyError> {
+    fn new(multiplier: f64, decay: Decay, delta: Delta) -> Result<Self, PrivacyError> {
         if !(multiplier > 0.0 && multiplier.is_finite()) {
             let allowed = "a finite number above 0";
             return Err(PrivacyError::OutOfRange { name: "noise multiplier", value: multiplier, allowed });
         }
         let ratio = div_up(1.0, multiplier);
-        Ideal::charging(ZcdpRho::new(mul_up(0.5, mul_up(ratio, ratio)))?, multiplier, decay, delta)
+        Self::charging(ZcdpRho::new(mul_up(0.5, mul_up(ratio, ratio)))?, multiplier, decay, delta)
     }
 
-    fn charging(rho: ZcdpRho, multiplier: f64, decay: Decay, delta: Delta) -> Result<Ideal, PrivacyError> {
+    fn charging(rho: ZcdpRho, multiplier: f64, decay: Decay, delta: Delta) -> Result<Self, PrivacyError> {
         let charges = dynamic_curve(rho, &decay);
         let add = |sum: &mut f64, charge: &f64| {
             *sum = add_up(*sum, *charge);
@@ -183,7 +183,7 @@ impl Ideal {
         };
         let spent: Vec<f64> = charges.iter().scan(0.0, add).collect();
         ZcdpRho::new(spent[spent.len() - 1])?;
-        Ok(Ideal { multiplier, decay, delta, charges, spent })
+        Ok(Self { multiplier, decay, delta, charges, spent })
     }
 
     fn raise_total(&mut self, rho: f64) {

@@ -7,15 +7,16 @@ use rayon::prelude::*;
 
 use crate::data::Dataset;
 use crate::kernel::{self, MODELS};
-use crate::loss::{Loss, LossShape, LossVisitor};
+use crate::loss::Loss;
 use crate::metrics::area;
+use crate::vector::simd;
 
 /// How well a model fits some records.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Scores {
-    /// Mean loss, without regulariser.
+    /// Mean loss over all records of all parts, without the regulariser.
     pub mean_loss: f64,
-    /// Mean loss of each part.
+    /// Mean loss over the records of each part, in the order of the parts.
     pub part_losses: Vec<f64>,
     /// Part of the records on the right side; `None` for regression.
     pub accuracy: Option<f64>,
@@ -55,7 +56,7 @@ fn score_group(loss: Loss, parts: &[&Dataset], models: &[&[f64]], n_ranked: usiz
         let n = part.n_records();
         tasks.extend((0..n).step_by(TASK).map(|start| (p, start..(start + TASK).min(n))));
     }
-    let mut memory = SPARE.take();
+    let mut memory = MARGINS.take();
     memory.resize(n_ranked * parts.iter().map(|p| p.n_records()).sum::<usize>(), 0.0);
     let mut rest = &mut memory[..];
     let pieces = tasks.iter().map(|(_, range)| {
@@ -69,7 +70,7 @@ fn score_group(loss: Loss, parts: &[&Dataset], models: &[&[f64]], n_ranked: usiz
         .zip(pieces)
         .map(|((p, range), margins)| {
             let weights = (&weights[..], cell_weights[*p].as_deref());
-            kernel::wide(
+            simd(
                 #[inline(always)]
                 || Scored::of(loss, parts[*p], range.clone(), weights, models.len(), margins),
             )
@@ -97,13 +98,13 @@ fn score_group(loss: Loss, parts: &[&Dataset], models: &[&[f64]], n_ranked: usiz
     };
     let scores = (0..models.len()).into_par_iter().map(of_model).collect();
     drop(scored);
-    SPARE.set(memory);
+    MARGINS.set(memory);
     scores
 }
 
 thread_local! {
     /// Memory for margins, kept from round to round: to be given fresh memory takes as long as to fill it.
-    static SPARE: Cell<Vec<f64>> = const { Cell::new(vec![]) };
+    static MARGINS: Cell<Vec<f64>> = const { Cell::new(vec![]) };
 }
 
 /// What one task finds of every model.
@@ -145,7 +146,7 @@ impl<'a> Scored<'a> {
                 margins.iter_mut().zip(&rows).for_each(|(t, row)| *t = row[m]);
                 losses[m] += match loss {
                     Loss::Logistic => kernel::sum_of_logistic_losses(labels, margins),
-                    _ => loss.with(SumOfLosses { margins, labels }),
+                    _ => kernel::sum_of_losses(loss, labels, margins),
                 };
                 if m < n_ranked {
                     let (positive, negative) = margins.split_at(n_positive);
@@ -187,18 +188,6 @@ fn by_class(labels: &[f64]) -> ([u8; BLOCK], [f64; BLOCK], usize) {
     (places, sorted, n_positive)
 }
 
-struct SumOfLosses<'a> {
-    margins: &'a [f64],
-    labels: &'a [f64],
-}
-
-impl LossVisitor for SumOfLosses<'_> {
-    type Output = f64;
-    fn visit<S: LossShape>(self, shape: &S) -> f64 {
-        kernel::sum_of_losses(shape, self.labels, self.margins)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -220,9 +209,9 @@ mod tests {
             state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
             (state >> 11) as f64 / (1u64 << 53) as f64
         };
-        // With joint columns and without, with an incomplete block, with a single record, and none at all.
+        // With crossed columns and without, with an incomplete block, with a single record, and none at all.
         let parts = [2500, 300, 1, 0].map(|n| records(n, &mut random));
-        assert!(parts[0].joint().is_some() && parts[1].joint().is_none());
+        assert!(parts[0].crossed().is_some() && parts[1].crossed().is_none());
         let parts: Vec<&Dataset> = parts.iter().collect();
         let models: Vec<Vec<f64>> =
             (0..11).map(|m| (0..20).map(|_| f64::from(m) * (random() - 0.5)).collect()).collect();

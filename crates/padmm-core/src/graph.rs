@@ -45,13 +45,13 @@ impl TryFrom<EdgeList> for Graph {
     type Error = GraphError;
 
     fn try_from(list: EdgeList) -> Result<Self, GraphError> {
-        Graph::from_edges(list.n_agents, list.edges, &default_names(list.n_agents))
+        Self::from_edges(list.n_agents, list.edges, &default_names(list.n_agents))
     }
 }
 
 impl From<Graph> for EdgeList {
     fn from(graph: Graph) -> Self {
-        EdgeList { n_agents: graph.n_agents(), edges: graph.edges().collect() }
+        Self { n_agents: graph.n_agents(), edges: graph.edges().collect() }
     }
 }
 
@@ -94,7 +94,56 @@ impl Graph {
             let groups = groups.iter().map(|g| g.iter().map(|&i| names[i].clone()).collect()).collect();
             return Err(GraphError::NotConnected { groups });
         }
-        Ok(Graph { neighbours })
+        Ok(Self { neighbours })
+    }
+
+    /// Agents in a circle.
+    ///
+    /// ```
+    /// let graph = padmm_core::graph::Graph::ring(5)?;
+    /// assert_eq!(graph.neighbours(0), [1, 4]);
+    /// # Ok::<(), padmm_core::graph::GraphError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// No agents.
+    pub fn ring(n_agents: usize) -> Result<Self, GraphError> {
+        GraphSpec::Ring.build(n_agents, &[], 0)
+    }
+
+    /// A circle with one edge cut.
+    ///
+    /// # Errors
+    /// No agents.
+    pub fn path(n_agents: usize) -> Result<Self, GraphError> {
+        GraphSpec::Path.build(n_agents, &[], 0)
+    }
+
+    /// The first agent in the middle, joined to all others.
+    ///
+    /// # Errors
+    /// No agents.
+    pub fn star(n_agents: usize) -> Result<Self, GraphError> {
+        GraphSpec::Star.build(n_agents, &[], 0)
+    }
+
+    /// Everybody with everybody.
+    ///
+    /// # Errors
+    /// No agents.
+    pub fn complete(n_agents: usize) -> Result<Self, GraphError> {
+        GraphSpec::Complete.build(n_agents, &[], 0)
+    }
+
+    /// These edges between agents that are counted from 0.
+    ///
+    /// # Errors
+    /// An edge to an agent that does not exist, a self-loop, or a graph that is not connected.
+    pub fn of_edges(
+        n_agents: usize,
+        edges: impl IntoIterator<Item = (usize, usize)>,
+    ) -> Result<Self, GraphError> {
+        Self::from_edges(n_agents, edges, &default_names(n_agents))
     }
 
     /// Number of agents.

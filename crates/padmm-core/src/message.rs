@@ -1,12 +1,23 @@
 //! What agents tell each other. An outgoing message can hold nothing but releases and what was computed from
 //! releases; what arrives is of another type, which no agent can mistake for its own.
 
+use std::fmt;
 use std::sync::Arc;
 
-use padmm_privacy::{Payload, PeerRelease, PrivacyError, Public, Release};
+use padmm_privacy::{Payload, PeerRelease, PrivacyError, PublicVector, Release};
 
-/// The part of a run that a message belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// A site's place in the plan's list of sites, from 0. Agents, messages and sessions know each other by it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SiteIndex(pub usize);
+
+impl fmt::Display for SiteIndex {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// The part of a run that a message belongs to, in the order of the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Stage {
     /// The algorithm's own turns.
     Model,
@@ -14,31 +25,77 @@ pub enum Stage {
     Average,
 }
 
+impl Stage {
+    /// 0 or 1, as ledgers and frames store it.
+    pub fn number(self) -> u32 {
+        match self {
+            Self::Model => 0,
+            Self::Average => 1,
+        }
+    }
+
+    /// The inverse of [`Stage::number`]; none for any other number.
+    pub fn from_number(number: u32) -> Option<Self> {
+        [Self::Model, Self::Average].into_iter().find(|stage| stage.number() == number)
+    }
+}
+
+/// The step of a run that a message belongs to: in every turn each agent sends at most one message, and then waits for those
+/// of its neighbours. Turns are ordered as the run goes through them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Turn {
+    /// Which part of the run it is in.
+    pub stage: Stage,
+    /// Counted within the stage, from 1.
+    pub number: u32,
+}
+
+impl Turn {
+    /// Turn `number` of the algorithm's own stage.
+    pub const fn model(number: u32) -> Self {
+        Self { stage: Stage::Model, number }
+    }
+
+    /// Turn `number` of the gossip that follows.
+    pub const fn average(number: u32) -> Self {
+        Self { stage: Stage::Average, number }
+    }
+}
+
+impl fmt::Display for Turn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.stage {
+            Stage::Model => write!(f, "turn {}", self.number),
+            Stage::Average => write!(f, "averaging turn {}", self.number),
+        }
+    }
+}
+
 /// A message to neighbours.
 #[derive(Clone, Debug)]
 pub struct Outgoing {
-    /// The sender's place in the plan's list of sites.
-    pub from: usize,
-    /// Turn within the stage, from 1.
-    pub turn: u32,
-    /// Whom it is for.
+    /// The sender.
+    pub from: SiteIndex,
+    /// When in the run it is sent: the stage is [`Stage::Average`] for [`Content::Average`] and for nothing else.
+    pub turn: Turn,
+    /// Which of the sender's neighbours receive it.
     pub to: Recipients,
-    /// What is said.
+    /// A release, or something computed from releases alone.
     pub content: Content,
 }
 
-/// Whom a message is for.
+/// The neighbours that a message is addressed to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recipients {
     /// Every neighbour that is left.
     Neighbours,
-    /// The site in this place of the plan's list.
-    Site(usize),
+    /// One neighbour alone.
+    Site(SiteIndex),
 }
 
 impl Outgoing {
-    /// Whether the neighbour `site` is to get it.
-    pub fn is_for(&self, site: usize) -> bool {
+    /// Whether the neighbour `site` is among its recipients.
+    pub fn is_for(&self, site: SiteIndex) -> bool {
         match self.to {
             Recipients::Neighbours => true,
             Recipients::Site(only) => only == site,
@@ -52,46 +109,37 @@ pub enum Content {
     /// A model that went through the gate.
     Model(Release<Payload>),
     /// What an algorithm says without its records: a function of releases.
-    Derived(Public),
+    Derived(PublicVector),
     /// An average of releases, for gossip.
-    Average(Public),
+    Average(PublicVector),
 }
 
 /// A message as a receiver sees it, decoded and checked. Cheap to hand to many receivers.
 #[derive(Clone, Debug)]
 pub struct Incoming {
-    /// The sender's place in the plan's list of sites.
-    pub from: usize,
-    /// Part of the run.
-    pub stage: Stage,
-    /// Turn within the stage, from 1.
-    pub turn: u32,
-    /// The model.
-    pub vector: Arc<Public>,
+    /// The sender.
+    pub from: SiteIndex,
+    /// The turn in which it was sent, and in which it is used.
+    pub turn: Turn,
+    /// What was sent, as finite numbers.
+    pub vector: Arc<PublicVector>,
 }
 
 impl Incoming {
-    /// What a peer sent as `payload`; an error if it is not a vector of finite numbers.
-    pub fn decode(
-        from: usize,
-        stage: Stage,
-        turn: u32,
-        site: &str,
-        payload: Payload,
-    ) -> Result<Self, PrivacyError> {
-        let peer = PeerRelease::new(site.to_owned(), turn, payload)?;
-        Ok(Incoming { from, stage, turn, vector: Arc::new(Public::from(&peer)) })
+    /// What the site `from`, called `name`, sent as `payload`; an error if it is not a vector of finite numbers.
+    pub fn decode(from: SiteIndex, turn: Turn, name: &str, payload: Payload) -> Result<Self, PrivacyError> {
+        let peer = PeerRelease::new(name.to_owned(), turn.number, payload)?;
+        Ok(Self { from, turn, vector: Arc::new(PublicVector::from(&peer)) })
     }
 }
 
 /// Delivery within one process.
 impl From<&Outgoing> for Incoming {
     fn from(message: &Outgoing) -> Self {
-        let (stage, vector) = match &message.content {
-            Content::Model(release) => (Stage::Model, Public::from(release)),
-            Content::Derived(derived) => (Stage::Model, derived.clone()),
-            Content::Average(average) => (Stage::Average, average.clone()),
+        let vector = match &message.content {
+            Content::Model(release) => PublicVector::from(release),
+            Content::Derived(values) | Content::Average(values) => values.clone(),
         };
-        Incoming { from: message.from, stage, turn: message.turn, vector: Arc::new(vector) }
+        Self { from: message.from, turn: message.turn, vector: Arc::new(vector) }
     }
 }

@@ -1,11 +1,11 @@
 //! How well margins separate labels.
 //!
 //! These numbers are computed from records. They are for the site's own eyes and for the simulator; nothing here
-//! may leave a site except through the gate (MATH §8).
+//! may leave a site except through the gate.
 
 use rayon::prelude::*;
 
-use crate::kernel;
+use crate::vector::simd;
 
 /// Share of records whose margin has the sign of its label; a margin of exactly zero counts as negative.
 ///
@@ -49,8 +49,8 @@ pub(crate) fn area(positive: &[&[f64]], negative: &[&[f64]]) -> Option<f64> {
 /// Numbers in buckets of equal width, for looking up how many of them are below another number.
 ///
 /// A number's bucket never falls as the number grows, rounding included. So whatever is in a lower bucket is below, whatever is
-/// in a higher one above, and only the few numbers of the same bucket must be compared. That is several times faster
-/// than sorting.
+/// in a higher one above, and only the few numbers of the same bucket must be compared. Gain: a third to a quarter
+/// of the instructions of sorting all margins.
 struct RankTable {
     low: f64,
     buckets_per_unit: f64,
@@ -82,7 +82,7 @@ impl RankTable {
         let buckets_per_unit = if buckets_per_unit.is_finite() { buckets_per_unit } else { 0.0 };
         let low = if low.is_finite() { low } else { 0.0 };
         let (starts, values) = (vec![0; n_buckets], vec![f64::NAN; n + COMPARED]);
-        let mut table = RankTable { low, buckets_per_unit, starts, values };
+        let mut table = Self { low, buckets_per_unit, starts, values };
         let mut buckets = vec![0; n];
         table.buckets(&numbers, &mut buckets);
         // Counts become ends, and filling from the back turns ends into starts.
@@ -111,7 +111,7 @@ impl RankTable {
 
     /// The buckets of some numbers.
     fn buckets(&self, numbers: &[f64], out: &mut [u32]) {
-        kernel::wide(
+        simd(
             #[inline(always)]
             || out.iter_mut().zip(numbers).for_each(|(b, &t)| *b = self.bucket(t)),
         );
@@ -136,7 +136,7 @@ impl RankTable {
 
     /// `Σ_t` (numbers below `t` + numbers not above `t`); `None` if one is NaN.
     fn twice_below(&self, piece: &[f64]) -> Option<u64> {
-        kernel::wide(
+        simd(
             #[inline(always)]
             || {
                 let (mut twice, mut inside, mut has_nan) = (0, [0; COMPARED], false);
@@ -172,7 +172,7 @@ impl RankTable {
 
 /// The smallest and the largest number; `None` if one is NaN.
 fn range(numbers: &[f64]) -> Option<(f64, f64)> {
-    kernel::wide(
+    simd(
         #[inline(always)]
         || {
             // Several of each, so that a comparison need not wait for the last one.

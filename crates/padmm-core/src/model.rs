@@ -128,7 +128,7 @@ impl TryFrom<ModelFile> for Model {
                 return Err(ModelError::NotFinite { name: expected });
             }
         }
-        Ok(Model {
+        Ok(Self {
             schema: file.schema,
             loss: file.loss,
             values: file.coefficients.iter().map(|c| c.value).collect(),
@@ -155,7 +155,7 @@ fn check_loss(loss: Loss, schema: &Schema) -> Result<(), ModelError> {
 
 impl From<Model> for ModelFile {
     fn from(model: Model) -> Self {
-        ModelFile {
+        Self {
             format: FORMAT.to_owned(),
             schema: model.schema,
             loss: model.loss,

@@ -1,13 +1,17 @@
 //! What a run is: a draft that anybody can fill in, and the checked plan that alone can run.
 
+mod own;
+
 use padmm_privacy::{AccountantKind, Budget, Decay, PrivacyError, SensitivityBasis};
 use serde::{Deserialize, Serialize};
 
-use crate::algorithm::{AlgorithmKind, Guarantee, Needs};
+use crate::algorithm::{AlgorithmKind, Guarantee, Needs, P_ADMM};
 use crate::loss::Loss;
 use crate::regularizer::Regularizer;
 
-/// Which model a site keeps — MATH §2 "what a site keeps".
+pub use own::{OwnSetting, OwnSettings};
+
+/// Which model a site keeps — EQUATIONS §2 "what a site keeps".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Output {
@@ -19,13 +23,13 @@ pub enum Output {
 
 /// A plan that has not been checked. Its defaults are the paper's setting where the paper has one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+#[serde(default, rename_all = "kebab-case")]
 pub struct PlanDraft {
     /// Which algorithm.
     pub algorithm: AlgorithmKind,
     /// `K`
     pub rounds: u32,
-    /// `η`; left out, it is derived from public facts (see [`crate::terms::default_penalty`]).
+    /// `η`; left out, it is derived from public facts (see [`crate::calibration::default_penalty`]).
     pub penalty: Option<f64>,
     /// `R`, by which the noise variance is multiplied from round to round.
     pub decay: f64,
@@ -41,64 +45,27 @@ pub struct PlanDraft {
     pub loss: Loss,
     /// The regulariser.
     pub regularizer: Regularizer,
-    /// The solver's tolerance as a part of `2B/n_i`; left out, MATH §3's default.
+    /// The solver's tolerance as a part of `2B/n_i`; left out, EQUATIONS §3's default.
     pub tolerance: Option<f64>,
     /// Which model is kept.
     pub output: Output,
-    /// Factor of the primal penalty from one charged round to the next (M-ADMM, MR-ADMM).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub penalty_growth: Option<f64>,
-    /// Factor of the noise's rate from round to round (M-ADMM).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub rate_growth: Option<f64>,
-    /// Damping of the free even step as a multiple of the penalty (R-ADMM, MR-ADMM).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub even_damping: Option<f64>,
-    /// Relaxation of the token's step (token).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub relaxation: Option<f64>,
-    /// Norm that models are expected to stay below; it shapes the step sizes, no guarantee rests on it (DP-ADMM).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub model_bound: Option<f64>,
+    /// Settings that the algorithm does not share with others.
+    #[serde(flatten)]
+    pub own: OwnSettings,
 }
 
-/// The settings of some algorithms only, where a plan leaves them out: the values of the methods' own papers where there are any.
 impl PlanDraft {
-    /// `q₁`
-    pub fn growth(&self) -> f64 {
-        let own = match self.algorithm {
-            AlgorithmKind::MAdmm => 1.02,
-            AlgorithmKind::MrAdmm => 1.04,
-            _ => return 1.0,
-        };
-        self.penalty_growth.unwrap_or(own)
-    }
-
-    /// `q₂`
-    pub fn rate_growth(&self) -> f64 {
-        self.rate_growth.unwrap_or(1.02)
-    }
-
-    /// `γ/η` of R-ADMM.
-    pub fn even_damping(&self) -> f64 {
-        self.even_damping.unwrap_or(0.5)
-    }
-
-    /// `λ` of the token.
-    pub fn relaxation(&self) -> f64 {
-        self.relaxation.unwrap_or(0.5)
-    }
-
-    /// `c_w` of DP-ADMM.
-    pub fn model_bound(&self) -> f64 {
-        self.model_bound.unwrap_or(5.0)
+    /// What the plan says about a setting of its algorithm's own, or the default; none if the algorithm has no such setting.
+    pub fn own_value(&self, name: &str) -> Option<f64> {
+        let declared = self.algorithm.describe().own.iter().find(|own| own.name == name);
+        declared.map(|own| self.own.value(own))
     }
 }
 
 impl Default for PlanDraft {
     fn default() -> Self {
-        PlanDraft {
-            algorithm: AlgorithmKind::PAdmm,
+        Self {
+            algorithm: P_ADMM,
             rounds: 50,
             penalty: None,
             decay: 0.995,
@@ -110,11 +77,7 @@ impl Default for PlanDraft {
             regularizer: Regularizer::L2 { strength: 1e-3 },
             tolerance: None,
             output: Output::Smoothed,
-            penalty_growth: None,
-            rate_growth: None,
-            even_damping: None,
-            relaxation: None,
-            model_bound: None,
+            own: OwnSettings::default(),
         }
     }
 }
@@ -123,9 +86,9 @@ impl Default for PlanDraft {
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum PlanError {
     /// A number outside its range.
-    #[error("--{setting} is {value}, but it must be {rule}")]
+    #[error("`{setting}` is {value}, but it must be {rule}")]
     OutOfRange {
-        /// The flag or key.
+        /// Its name, as in a plan.
         setting: &'static str,
         /// What was given.
         value: f64,
@@ -134,7 +97,7 @@ pub enum PlanError {
     },
     /// A loss without a bound on its slope cannot be protected.
     #[error(
-        "the loss '{loss}' has no bound on a record's gradient, so no noise can protect it: use --loss huber, or --algorithm admm to run without privacy"
+        "the loss '{loss}' has no bound on a record's gradient, so no noise can protect it: use `loss = huber`, or `algorithm = admm` to run without privacy"
     )]
     UnboundedLoss {
         /// The loss.
@@ -142,16 +105,22 @@ pub enum PlanError {
     },
     /// A setting of other algorithms.
     #[error(
-        "--{setting} is not a setting of {algorithm}: leave it out (`padmm algorithms` lists what each takes)"
+        "`{setting}` is not a setting of {algorithm}: leave it out (`padmm algorithms` lists what each takes)"
     )]
     NotASetting {
-        /// The flag or key.
-        setting: &'static str,
+        /// Its name, or what was asked for.
+        setting: String,
         /// The algorithm's name.
         algorithm: &'static str,
     },
+    /// Text where a number belongs.
+    #[error("`{setting}` must be a number")]
+    NotANumber {
+        /// Its name.
+        setting: &'static str,
+    },
     /// A loss or regulariser for which the algorithm has no guarantee.
-    #[error("--algorithm {algorithm} needs {needed}, and the plan has {found}: change one of them")]
+    #[error("`algorithm = {algorithm}` needs {needed}, and the plan has {found}: change one of them")]
     NotSupported {
         /// The algorithm's name.
         algorithm: &'static str,
@@ -212,27 +181,23 @@ impl PlanDraft {
         &self,
         in_range: impl Fn(&'static str, f64, bool, &'static str) -> Result<(), PlanError>,
     ) -> Result<(), PlanError> {
-        let known = self.algorithm.describe().settings;
-        let check = |setting: &'static str, value: Option<f64>, ok: fn(f64) -> bool, rule| {
-            let Some(value) = value else { return Ok(()) };
-            if !known.iter().any(|flag| flag.trim_start_matches('-') == setting) {
-                return Err(PlanError::NotASetting { setting, algorithm: self.algorithm.name() });
-            }
-            in_range(setting, value, ok(value), rule)
-        };
-        let growing = |v: f64| (1.0..=2.0).contains(&v);
-        check("penalty-growth", self.penalty_growth, growing, "between 1 and 2")?;
-        check("rate-growth", self.rate_growth, |v| (0.5..=2.0).contains(&v), "between 0.5 and 2")?;
-        check("even-damping", self.even_damping, |v| (0.0..=1e6).contains(&v), "zero or a positive number")?;
-        check("relaxation", self.relaxation, |v| v > 0.0 && v <= 1.0, "above 0 and at most 1")?;
-        check("model-bound", self.model_bound, |v| v > 0.0 && v.is_finite(), "a positive number")?;
+        let known = self.algorithm.describe().own;
+        for (name, value) in self.own.iter() {
+            let Some(own) = known.iter().find(|own| own.name == name) else {
+                let (setting, algorithm) = (name.to_owned(), self.algorithm.name());
+                return Err(PlanError::NotASetting { setting, algorithm });
+            };
+            let value = value.as_f64().ok_or(PlanError::NotANumber { setting: own.name })?;
+            in_range(own.name, value, (own.allows)(value), own.rule)?;
+        }
         let rules = self.algorithm.describe().guarantee != Guarantee::Experimental;
         if self.accountant != AccountantKind::Exact && !rules {
-            return Err(PlanError::NotASetting { setting: "accountant", algorithm: self.algorithm.name() });
+            let (setting, algorithm) = ("accountant".to_owned(), self.algorithm.name());
+            return Err(PlanError::NotASetting { setting, algorithm });
         }
         if self.sensitivity == SensitivityBasis::Paper && !self.algorithm.is_the_papers() {
             return Err(PlanError::NotASetting {
-                setting: "sensitivity paper",
+                setting: "sensitivity = paper".to_owned(),
                 algorithm: self.algorithm.name(),
             });
         }
@@ -248,19 +213,22 @@ impl PlanDraft {
             let algorithm = self.algorithm.name();
             if ok { Ok(()) } else { Err(PlanError::NotSupported { algorithm, needed, found }) }
         };
-        let loss_is = |ok, needed| needs(ok, needed, format!("--loss {loss}"));
+        let loss_is = |ok, needed| needs(ok, needed, format!("`loss = {loss}`"));
         let regularizer_is = |ok, needed| needs(ok, needed, format!("the regularizer {regularizer}"));
         match self.algorithm.describe().needs {
             Needs::Nothing => Ok(()),
             Needs::TwiceDifferentiable => {
-                loss_is(loss == Loss::Logistic, "a twice differentiable loss (--loss logistic)")?;
-                regularizer_is(is_smooth, "a differentiable regulariser (--regularizer none or l2)")
+                loss_is(loss == Loss::Logistic, "a twice differentiable loss (`loss = logistic`)")?;
+                regularizer_is(
+                    is_smooth,
+                    "a differentiable regulariser (`regularizer = none` or `regularizer = l2`)",
+                )
             }
-            Needs::SmoothLoss | Needs::SmoothLossAndStar => loss_is(
+            Needs::SmoothLoss => loss_is(
                 loss.curvature_bound().is_some(),
                 "a loss with bounded curvature (logistic, huberized-hinge or huber)",
             ),
-            Needs::Complete => regularizer_is(
+            Needs::SeparableRegularizer => regularizer_is(
                 by_coordinate,
                 "a regulariser that is a sum over coordinates (none, l1, l2 or elastic-net)",
             ),
@@ -310,16 +278,12 @@ impl Plan {
     }
 
     /// The same plan for another algorithm, for reference runs; settings of the first algorithm's own are left out.
-    pub fn with_algorithm(&self, algorithm: AlgorithmKind) -> Result<Plan, PlanError> {
+    pub fn with_algorithm(&self, algorithm: AlgorithmKind) -> Result<Self, PlanError> {
         let of_the_paper = algorithm.is_the_papers();
         PlanDraft {
             algorithm,
             sensitivity: if of_the_paper { self.draft.sensitivity } else { SensitivityBasis::Record },
-            penalty_growth: None,
-            rate_growth: None,
-            even_damping: None,
-            relaxation: None,
-            model_bound: None,
+            own: OwnSettings::default(),
             ..self.draft.clone()
         }
         .check()
@@ -334,7 +298,7 @@ impl TryFrom<PlanDraft> for Plan {
 }
 
 impl From<Plan> for PlanDraft {
-    fn from(plan: Plan) -> PlanDraft {
+    fn from(plan: Plan) -> Self {
         plan.draft
     }
 }

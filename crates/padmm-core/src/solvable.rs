@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::loss::Loss;
 use crate::objective::{Rounding, Sums, UNIT, n_tasks};
-use crate::regularizer::Penalty;
+use crate::regularizer::RegularizerTerm;
 
 /// The largest part of the tolerance that rounding and the spacing of doubles may take in a round.
 pub const MOST_RATIO: f64 = 0.25;
@@ -39,9 +39,9 @@ pub enum Demand {
     Step {
         /// Norm of the point whose gradient is taken.
         at: f64,
-        /// Norm of the center.
+        /// Norm of the center, which the gradient is taken from.
         center: f64,
-        /// The weight.
+        /// What the difference is divided by.
         weight: f64,
     },
 }
@@ -64,11 +64,11 @@ pub struct Judgement {
 pub struct LocalBounds {
     loss: Loss,
     sums: Sums,
-    /// `S`
+    /// `S`, the bound on a record's norm.
     row: f64,
-    /// `B`
+    /// `B = L₁S`, the bound on a record's gradient.
     gradient_bound: f64,
-    /// `m_R`
+    /// `m_R` of the regulariser's share.
     strong_convexity: f64,
     /// Curvature of the regulariser's smooth part.
     regularizer_curvature: f64,
@@ -82,7 +82,7 @@ impl LocalBounds {
     /// For `n_records` records of norm at most `row` and `values_per_record` stored values, a loss and the regulariser's part.
     pub fn new(
         loss: Loss,
-        penalty: &Penalty,
+        regularizer: &RegularizerTerm,
         n_records: usize,
         n_features: usize,
         values_per_record: usize,
@@ -92,15 +92,15 @@ impl LocalBounds {
         let n_tasks = n_tasks(n_records);
         let sums = Sums { largest_part: n_records, n_parts: 1, n_tasks, n_features, values_per_record };
         let is_hinge = loss.curvature_bound().is_none();
-        LocalBounds {
+        Self {
             loss,
             sums,
             row,
             gradient_bound: loss.slope_bound().unwrap_or(f64::INFINITY) * row,
-            strong_convexity: penalty.strong_convexity(),
-            regularizer_curvature: penalty.curvature,
-            largest_group: penalty.largest_group(),
-            rounding: Rounding::new(sums, loss, is_hinge, row, 1.0, 0.0, penalty),
+            strong_convexity: regularizer.strong_convexity(),
+            regularizer_curvature: regularizer.curvature,
+            largest_group: regularizer.largest_group(),
+            rounding: Rounding::new(sums, loss, is_hinge, row, 1.0, 0.0, regularizer),
             tolerance,
         }
     }

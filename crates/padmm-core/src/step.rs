@@ -1,9 +1,9 @@
-//! One pure function for each equation of the algorithm — MATH §2.
+//! One pure function for each equation of the algorithm — EQUATIONS §2.
 //!
 //! Symbols: `x̃_i` is `own`, `x̃_j` is `other`, `η` is `penalty`, `d_i` is `degree`, `λ_ij` is an edge's dual,
 //! `α_i = Σ_j λ_ij` is `dual`.
 
-use padmm_privacy::Public;
+use padmm_privacy::PublicVector;
 
 /// Linear term of (primal): `α_i − η Σ_j (x̃_i + x̃_j)`.
 ///
@@ -12,10 +12,10 @@ use padmm_privacy::Public;
 /// Departs from the paper: Algorithm 1 read literally uses the agent's own un-noised `x_i^k` here; then the next
 /// release depends on more than what was released, and composition over rounds fails.
 pub fn primal_linear<'a>(
-    dual: &Public,
+    dual: &PublicVector,
     penalty: f64,
-    own: &Public,
-    others: impl Iterator<Item = &'a Public>,
+    own: &PublicVector,
+    others: impl Iterator<Item = &'a PublicVector>,
     out: &mut Vec<f64>,
 ) {
     out.clear();
@@ -35,19 +35,19 @@ pub fn primal_quadratic(penalty: f64, degree: usize) -> f64 {
 /// (dual) of one edge: `λ_ij ← λ_ij + η(x̃_i − x̃_j)`.
 ///
 /// The difference is formed first, so that `λ_ij = −λ_ji` holds to the bit on both sides of the edge.
-pub fn dual_edge(edge_dual: &mut Public, penalty: f64, own: &Public, other: &Public) {
+pub fn dual_edge(edge_dual: &mut PublicVector, penalty: f64, own: &PublicVector, other: &PublicVector) {
     edge_dual.add_scaled_difference(penalty, own, other);
 }
 
-/// Weight of round `k` in the smoothed model: `k²` — MATH §2 "what a site keeps" (a).
+/// Weight of round `k` in the smoothed model: `k²` — EQUATIONS §2 "what a site keeps" (a).
 ///
 /// Later rounds are closer to the optimum, earlier ones only add their noise.
 pub fn smoothing_weight(round: u32) -> f64 {
     f64::from(round) * f64::from(round)
 }
 
-/// One gossip round — MATH §2 (b): `x̄_i ← (1 − Σ_j W_ij) x̄_i + Σ_j W_ij x̄_j`.
-pub fn gossip(own: &Public, others: &[(f64, &Public)]) -> Public {
+/// One gossip round — EQUATIONS §2 (b): `x̄_i ← (1 − Σ_j W_ij) x̄_i + Σ_j W_ij x̄_j`.
+pub fn gossip(own: &PublicVector, others: &[(f64, &PublicVector)]) -> PublicVector {
     let mut next = own.clone();
     next.scale(1.0 - others.iter().map(|o| o.0).sum::<f64>());
     for (weight, other) in others {
@@ -71,9 +71,9 @@ pub fn grown_penalty(penalty: f64, growth: f64, round: u32) -> f64 {
 pub fn recycled_step(
     penalty: f64,
     damping: f64,
-    own: (&Public, &Public),
-    others: &[(&Public, &Public)],
-) -> Public {
+    own: (&PublicVector, &PublicVector),
+    others: &[(&PublicVector, &PublicVector)],
+) -> PublicVector {
     let (before, now) = own;
     let factor = penalty / (primal_quadratic(penalty, others.len()) + damping);
     let mut next = now.clone();

@@ -64,7 +64,7 @@ impl StartDistance {
     /// `w*` has norm `model_norm`; every row of `L₊ = D + A` sums to `2d_i`.
     pub fn from_zero(graph: &Graph, model_norm: f64) -> Self {
         let degrees = 2.0 * graph.n_edges() as f64;
-        StartDistance {
+        Self {
             disagreement_squared: 0.0,
             signless_squared: model_norm * model_norm * degrees,
             plain_squared: model_norm * model_norm * graph.n_agents() as f64,
@@ -117,7 +117,7 @@ impl Theory {
     pub fn of(input: &TheoryInput) -> Result<Self, TheoryError> {
         input.check()?;
         let spectrum = Spectrum::of(&input.graph);
-        Ok(Theory {
+        Ok(Self {
             strongly_convex: StrongReport::of(input, &spectrum),
             convex: ConvexReport::of(input, &spectrum),
             spectrum,
@@ -175,11 +175,11 @@ impl TheoryInput {
     }
 }
 
-/// `1 + R + … + R^{terms − 1}`, exact for `R = 1` and without cancellation near it.
-fn geometric_sum(decay: f64, terms: usize) -> f64 {
+/// `1 + R + … + R^{n − 1}`, exact for `R = 1` and without cancellation near it.
+fn geometric_sum(decay: f64, n: usize) -> f64 {
     if decay == 1.0 {
-        return terms as f64;
+        return n as f64;
     }
     let log = decay.ln();
-    (terms as f64 * log).exp_m1() / log.exp_m1()
+    (n as f64 * log).exp_m1() / log.exp_m1()
 }

@@ -1,69 +1,145 @@
-//! `exp` and `ln(1 + ·)` as straight-line code without branches or calls, so that loops over them run in the machine's
-//! vector registers. Each is within a few units in the last place of the true value, as the tests check.
+//! Operations on vectors of one length. What is released depends on the last bits of sums, so each function adds up in an order that
+//! is part of what it promises.
 
-/// ln 2 in two parts: the first has so few bits that multiples of it are exact.
-const LN2_HIGH: f64 = 6.931_471_803_691_238e-1;
-const LN2_LOW: f64 = 1.908_214_929_270_587_7e-10;
-/// Adding this rounds a small number to an integer and leaves that integer in the lowest bits.
-const ROUNDER: f64 = 6_755_399_441_055_744.0;
+/// The machine's widest vector registers, where they are wider than what every machine of its kind has.
+///
+/// Loops that run in them give the same bits as without: nothing is reordered, and where a product and a sum are fused they are fused in
+/// so many words (`mul_add`), which rounds alike on every machine. It is an instruction inside such a loop; outside it may be a call.
+///
+/// Gain: a gradient of 9,000 records like Adult's takes 121 instructions a record in place of 561, scoring an eighth. Without these
+/// registers every `mul_add` is a call.
+#[derive(Clone, Copy)]
+pub(crate) struct Simd(Option<Machine>);
 
-/// `e^x` for `|x| ≤ 700`; beyond, the value at the nearer end.
-#[inline(always)]
-pub(crate) fn exp(x: f64) -> f64 {
-    let x = x.clamp(-700.0, 700.0);
-    let rounded = x.mul_add(std::f64::consts::LOG2_E, ROUNDER);
-    let n = rounded - ROUNDER;
-    let r = n.mul_add(-LN2_LOW, n.mul_add(-LN2_HIGH, x));
-    // Taylor's series to r¹³: |r| ≤ 0.347 leaves 5e-18. In pairs, which shortens the chain of dependent operations.
-    const C: [f64; 14] = inverse_factorials();
-    let r2 = r * r;
-    let pair = |k: usize| r.mul_add(C[k + 1], C[k]);
-    let r4 = r2 * r2;
-    let four = |k: usize| r2.mul_add(pair(k + 2), pair(k));
-    let p = r4.mul_add(r4.mul_add(r4.mul_add(pair(12), four(8)), four(4)), four(0));
-    let power = f64::from_bits((rounded.to_bits() << 52).wrapping_add(1023 << 52));
-    p * power
+#[cfg(target_arch = "x86_64")]
+pub(crate) type Machine = pulp::x86::V3;
+
+/// Nothing to gain elsewhere: ARM's registers are as wide as they are on all of its 64-bit machines.
+#[cfg(not(target_arch = "x86_64"))]
+#[derive(Clone, Copy)]
+pub(crate) enum Machine {}
+
+#[cfg(not(target_arch = "x86_64"))]
+impl Machine {
+    #[inline(always)]
+    pub(crate) fn vectorize<R>(self, _: impl FnOnce() -> R) -> R {
+        match self {}
+    }
 }
 
-const fn inverse_factorials() -> [f64; 14] {
-    let mut c = [1.0; 14];
-    let mut k = 1;
-    while k < 14 {
-        c[k] = c[k - 1] / k as f64;
-        k += 1;
+impl Simd {
+    /// What this machine has. Asking takes some forty instructions.
+    #[inline]
+    pub(crate) fn detect() -> Self {
+        #[cfg(target_arch = "x86_64")]
+        return Self(Machine::try_new());
+        #[cfg(not(target_arch = "x86_64"))]
+        Simd(None)
     }
-    c
+
+    pub(crate) fn machine(self) -> Option<Machine> {
+        self.0
+    }
+
+    /// Runs a loop, which must be marked `#[inline(always)]`, in these registers; compiled without them too, for other machines.
+    #[inline(always)]
+    pub(crate) fn run<R>(self, body: impl FnOnce() -> R) -> R {
+        match self.0 {
+            Some(machine) => machine.vectorize(body),
+            None => body(),
+        }
+    }
 }
 
-/// `ln(1 + u)` for `0 ≤ u ≤ 1`.
+/// Runs a loop in the machine's widest registers; see [`Simd::run`].
 #[inline(always)]
-pub(crate) fn ln_1p_unit(u: f64) -> f64 {
-    // Above √2 − 1, ln(1 + u) = ln 2 + ln((1 + u)/2), which brings the argument of the series below to |s| ≤ 0.172.
-    let large = u > 0.414_213_562_373_095;
-    let s = if large { (u - 1.0) / (u + 3.0) } else { u / (u + 2.0) };
-    let q = s * s;
-    // 2·artanh(s) = 2s·Σ q^k/(2k+1), to q¹¹.
-    let mut sum: f64 = 1.0 / 23.0;
-    let mut k = 10;
-    while k > 0 {
-        sum = sum.mul_add(q, 1.0 / (2 * k + 1) as f64);
-        k -= 1;
-    }
-    let series = 2.0 * s + 2.0 * s * q * sum;
-    series + if large { std::f64::consts::LN_2 } else { 0.0 }
+pub(crate) fn simd<R>(body: impl FnOnce() -> R) -> R {
+    Simd::detect().run(body)
 }
 
-/// `ln(1 + u)` for `u ≥ 0`.
-#[inline(always)]
-pub(crate) fn ln_1p(u: f64) -> f64 {
-    if u <= 1.0 || !u.is_finite() {
-        return if u <= 1.0 { ln_1p_unit(u) } else { u };
-    }
-    // 1 + u = 2^n (1 + f) with 0 ≤ f < 1. The sum rounds by half a unit, which is nothing beside ln 2.
-    let bits = (1.0 + u).to_bits();
-    let n = (bits >> 52) as f64 - 1023.0;
-    let f = f64::from_bits(bits & ((1 << 52) - 1) | 1023 << 52) - 1.0;
-    n * std::f64::consts::LN_2 + ln_1p_unit(f)
+/// `⟨a, b⟩` as eight sums of every eighth product, so that an addition need not wait for the last one; then they are added in order.
+pub fn dot(a: &[f64], b: &[f64]) -> f64 {
+    const SUMS: usize = 8;
+    let ((a, last_a), (b, last_b)) = (a.as_chunks::<SUMS>(), b.as_chunks::<SUMS>());
+    let add = |sums: [f64; SUMS], (u, v): (&[f64; SUMS], &[f64; SUMS])| {
+        std::array::from_fn(|k| sums[k] + u[k] * v[k])
+    };
+    let sums = a.iter().zip(b).fold([0.0; SUMS], add);
+    sums.iter().sum::<f64>() + dot_in_order(last_a, last_b)
+}
+
+/// `⟨a, b⟩` as one sum from the first product to the last.
+pub fn dot_in_order(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
+}
+
+/// `‖v‖²` as one sum from the first square to the last.
+pub fn sum_of_squares(v: &[f64]) -> f64 {
+    v.iter().map(|v| v * v).sum()
+}
+
+/// `‖v‖₂`
+pub fn norm(v: &[f64]) -> f64 {
+    sum_of_squares(v).sqrt()
+}
+
+/// A number that `‖v‖₂` does not exceed, however its computation rounds.
+pub fn norm_up(v: &[f64]) -> f64 {
+    norm(v) * (1.0 + (v.len() + 8) as f64 * f64::EPSILON)
+}
+
+/// Makes `out` a zero vector of length `n`, in the memory that it has.
+pub fn clear<T: Copy + Default>(out: &mut Vec<T>, n: usize) {
+    out.clear();
+    out.resize(n, T::default());
+}
+
+/// `out ← −v`
+pub fn negate(v: &[f64], out: &mut [f64]) {
+    out.iter_mut().zip(v).for_each(|(o, v)| *o = -v);
+}
+
+/// `out ← factor · out`
+pub fn scale(factor: f64, out: &mut [f64]) {
+    out.iter_mut().for_each(|o| *o *= factor);
+}
+
+/// `out ← out + v`
+pub fn add(v: &[f64], out: &mut [f64]) {
+    out.iter_mut().zip(v).for_each(|(o, v)| *o += v);
+}
+
+/// `out ← out − v`
+pub fn subtract(v: &[f64], out: &mut [f64]) {
+    out.iter_mut().zip(v).for_each(|(o, v)| *o -= v);
+}
+
+/// `out ← out + factor · v`, each product rounded before it is added.
+pub fn add_scaled(factor: f64, v: &[f64], out: &mut [f64]) {
+    out.iter_mut().zip(v).for_each(|(o, v)| *o += factor * v);
+}
+
+/// `out ← out − factor · v`, each product rounded before it is subtracted.
+pub fn subtract_scaled(factor: f64, v: &[f64], out: &mut [f64]) {
+    out.iter_mut().zip(v).for_each(|(o, v)| *o -= factor * v);
+}
+
+/// `out ← a − b`
+pub fn difference(a: &[f64], b: &[f64], out: &mut [f64]) {
+    out.iter_mut().zip(a.iter().zip(b)).for_each(|(o, (a, b))| *o = a - b);
+}
+
+/// `out ← x + step · direction`, each product rounded before it is added.
+pub fn along(x: &[f64], step: f64, direction: &[f64], out: &mut [f64]) {
+    out.iter_mut().zip(x.iter().zip(direction)).for_each(|(o, (x, d))| *o = x + step * d);
+}
+
+/// `max_j |a_j − b_j|`; infinite if a difference is not a number, so that no comparison with a tolerance overlooks it.
+#[cfg(test)]
+pub(crate) fn largest_difference(a: &[f64], b: &[f64]) -> f64 {
+    assert_eq!(a.len(), b.len(), "vectors of one length");
+    let size = |(a, b): (&f64, &f64)| if (a - b).is_nan() { f64::INFINITY } else { (a - b).abs() };
+    a.iter().zip(b).map(size).fold(0.0, f64::max)
 }
 
 #[cfg(test)]
@@ -71,43 +147,37 @@ mod tests {
     use super::*;
 
     #[test]
-    fn exp_is_within_a_few_units_in_the_last_place() {
-        let mut worst: f64 = 0.0;
-        for k in -700_000..=700_000 {
-            let x = f64::from(k) * 1e-3 + 1.7e-4;
-            let x = x.clamp(-700.0, 700.0);
-            worst = worst.max((exp(x) / x.exp() - 1.0).abs());
-        }
-        assert!(worst < 4.0 * f64::EPSILON, "{worst:e}");
-        assert_eq!(exp(0.0), 1.0);
-        assert_eq!(exp(-1e9), exp(-700.0));
-        assert!(exp(1e9).is_finite());
+    fn sums_are_formed_in_the_promised_order() {
+        let (a, b): (Vec<f64>, Vec<f64>) =
+            (0..21).map(|k| ((k as f64 * 0.7).cos(), (k as f64 * 1.3).sin())).unzip();
+        let mut in_order = 0.0;
+        (0..21).for_each(|k| in_order += a[k] * b[k]);
+        assert_eq!(dot_in_order(&a, &b), in_order);
+        let mut eighth = [0.0; 8];
+        (0..16).for_each(|k| eighth[k % 8] += a[k] * b[k]);
+        let last = (16..21).fold(0.0, |sum, k| sum + a[k] * b[k]);
+        assert_eq!(dot(&a, &b), eighth.iter().fold(0.0, |sum, e| sum + e) + last);
+        assert_eq!(norm(&[3.0, -4.0]), 5.0);
+        assert!(norm_up(&a) > norm(&a));
     }
 
     #[test]
-    fn ln_1p_is_within_a_few_units_in_the_last_place() {
-        let mut worst: f64 = 0.0;
-        for k in 0..=1_000_000 {
-            let u = f64::from(k) * 1e-6;
-            let exact = u.ln_1p();
-            worst = worst.max((ln_1p_unit(u) - exact).abs() / exact.max(f64::MIN_POSITIVE));
-        }
-        assert!(worst < 4.0 * f64::EPSILON, "{worst:e}");
-        for u in [1e-300, 1e-30, 1e-17] {
-            assert_eq!(ln_1p_unit(u), u);
-        }
-    }
-
-    #[test]
-    fn ln_1p_of_large_numbers_too() {
-        for k in -3000..10_000 {
-            let u = (f64::from(k) * 0.1).exp2() * 1.1;
-            if u.is_finite() {
-                assert!((ln_1p(u) / u.ln_1p() - 1.0).abs() < 4.0 * f64::EPSILON, "{u:e}");
-            }
-        }
-        assert_eq!(ln_1p(0.0), 0.0);
-        assert_eq!(ln_1p(f64::INFINITY), f64::INFINITY);
-        assert!(ln_1p(f64::NAN).is_nan());
+    fn each_operation_is_its_formula() {
+        let (v, w) = ([1.0, -2.0, 0.5], [4.0, 0.25, -8.0]);
+        let from = |f: &dyn Fn(&mut [f64])| {
+            let mut out = w;
+            f(&mut out);
+            out
+        };
+        assert_eq!(from(&|o| negate(&v, o)), [-1.0, 2.0, -0.5]);
+        assert_eq!(from(&|o| scale(2.0, o)), [8.0, 0.5, -16.0]);
+        assert_eq!(from(&|o| add(&v, o)), [5.0, -1.75, -7.5]);
+        assert_eq!(from(&|o| subtract(&v, o)), [3.0, 2.25, -8.5]);
+        assert_eq!(from(&|o| add_scaled(2.0, &v, o)), [6.0, -3.75, -7.0]);
+        assert_eq!(from(&|o| subtract_scaled(2.0, &v, o)), [2.0, 4.25, -9.0]);
+        assert_eq!(from(&|o| difference(&v, &w, o)), [-3.0, -2.25, 8.5]);
+        assert_eq!(from(&|o| along(&v, 2.0, &w, o)), [9.0, -1.5, -15.5]);
+        assert_eq!(largest_difference(&v, &w), 8.5);
+        assert_eq!(largest_difference(&v, &[1.0, f64::NAN, 0.5]), f64::INFINITY);
     }
 }

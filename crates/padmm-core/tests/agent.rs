@@ -2,26 +2,27 @@
 
 mod common;
 
+use padmm_baselines::PVP;
+use padmm_core::algorithm::P_ADMM;
 use std::sync::Arc;
 
 use common::{N_FEATURES, Random, World, draft, graph, records, shards, space};
 use padmm_core::agent::{Agent, AgentError, Outcome};
-use padmm_core::algorithm::AlgorithmKind;
-use padmm_core::message::{Content, Incoming, Outgoing, Stage};
+use padmm_core::calibration::{Calibration, CalibrationError, NetworkFacts};
+use padmm_core::message::{Content, Incoming, Outgoing, SiteIndex, Turn};
 use padmm_core::plan::PlanDraft;
 use padmm_core::regularizer::Regularizer;
-use padmm_core::terms::{Network, Terms, TermsError};
 use padmm_privacy::{
-    Gate, GridGaussian, MemoryLedger, Payload, PrivacyError, Public, RequiredCertificate, ZcdpRho,
+    Gate, GridGaussian, MemoryLedger, Payload, PrivacyError, PublicVector, RequiredCertificate, ZcdpRho,
 };
 use proptest::prelude::*;
 
 fn world(text: &str, n_agents: usize) -> World {
-    World::small(text, n_agents, draft(AlgorithmKind::PAdmm))
+    World::small(text, n_agents, draft(P_ADMM))
 }
 
-fn message(from: usize, stage: Stage, round: u32, length: usize) -> Incoming {
-    Incoming { from, stage, turn: round, vector: Arc::new(Public::zeros(length)) }
+fn message(from: usize, turn: Turn, length: usize) -> Incoming {
+    Incoming { from: SiteIndex(from), turn, vector: Arc::new(PublicVector::zeros(length)) }
 }
 
 fn speak(agent: &mut Agent) -> Incoming {
@@ -48,7 +49,7 @@ fn an_agent_speaks_once_a_round_and_then_waits() {
     let world = world("path", 2);
     let (mut agents, _) = world.agents(|i| i as u64);
     let outgoing: Outgoing = agents[0].poll_message().unwrap().unwrap();
-    assert_eq!((outgoing.from, outgoing.turn), (0, 1));
+    assert_eq!((outgoing.from, outgoing.turn), (SiteIndex(0), Turn::model(1)));
     let Content::Model(release) = &outgoing.content else { panic!("a private round sends a release") };
     assert_eq!((release.site(), release.round()), ("site-0", 1));
     assert!(matches!(release.value(), Payload::Grid { .. }), "integers on the grid leave, nothing else");
@@ -63,11 +64,11 @@ fn strangers_are_refused_and_change_nothing() {
     let world = world("path", 3);
     let (mut agents, _) = world.agents(|i| i as u64);
     for from in [2, 0, 17, usize::MAX] {
-        let refused = agents[0].handle_message(&message(from, Stage::Model, 1, N_FEATURES));
-        assert_eq!(refused, Err(AgentError::NotANeighbour { site: 0, from }));
+        let refused = agents[0].handle_message(&message(from, Turn::model(1), N_FEATURES));
+        assert_eq!(refused, Err(AgentError::NotANeighbour { site: SiteIndex(0), from: SiteIndex(from) }));
     }
     agents[0].poll_message().unwrap();
-    assert!(is_silent(&mut agents[0]), "a stranger's message does not conclude a round");
+    assert!(is_silent(&mut agents[0]), "a stranger's message does not finish a round");
 }
 
 #[test]
@@ -76,8 +77,8 @@ fn other_lengths_are_refused_and_change_nothing() {
     let (mut agents, _) = world.agents(|i| i as u64);
     agents[0].poll_message().unwrap();
     for found in [0, N_FEATURES - 1, N_FEATURES + 1] {
-        let refused = agents[0].handle_message(&message(1, Stage::Model, 1, found));
-        assert_eq!(refused, Err(AgentError::WrongLength { from: 1, found, expected: N_FEATURES }));
+        let refused = agents[0].handle_message(&message(1, Turn::model(1), found));
+        assert_eq!(refused, Err(AgentError::WrongLength { from: SiteIndex(1), found, expected: N_FEATURES }));
     }
     assert!(is_silent(&mut agents[0]));
     let genuine = speak(&mut agents[1]);
@@ -89,11 +90,12 @@ fn other_lengths_are_refused_and_change_nothing() {
 fn messages_that_cannot_be_on_their_way_yet_are_refused() {
     let world = world("path", 2);
     let (mut agents, _) = world.agents(|i| i as u64);
-    let too_early = [(Stage::Model, 3), (Stage::Model, u32::MAX), (Stage::Average, 1), (Stage::Average, 2)];
+    let too_early = [Turn::model(3), Turn::model(u32::MAX), Turn::average(1), Turn::average(2)];
     for spoken in [false, true] {
-        for (stage, round) in too_early {
-            let refused = agents[0].handle_message(&message(1, stage, round, N_FEATURES));
-            assert_eq!(refused, Err(AgentError::WrongTurn { site: 0, from: 1, turn: round, current: 1 }));
+        for turn in too_early {
+            let refused = agents[0].handle_message(&message(1, turn, N_FEATURES));
+            let (site, from, current) = (SiteIndex(0), SiteIndex(1), Turn::model(1));
+            assert_eq!(refused, Err(AgentError::WrongTurn { site, from, turn, current }));
         }
         if !spoken {
             agents[0].poll_message().unwrap();
@@ -110,17 +112,17 @@ fn the_first_message_of_a_round_counts_and_its_copies_do_not() {
     agents[0].handle_message(&first).unwrap();
     // The same again, and one that contradicts it: whoever is in the middle cannot replace what was accepted.
     agents[0].handle_message(&first).unwrap();
-    agents[0].handle_message(&message(1, Stage::Model, 1, N_FEATURES)).unwrap();
+    agents[0].handle_message(&message(1, Turn::model(1), N_FEATURES)).unwrap();
     agents[0].poll_message().unwrap();
-    let eta = world.terms.penalty;
+    let eta = world.calibration.penalty;
     let own = agents[0].released().as_slice();
     let expected: Vec<f64> = own.iter().zip(first.vector.as_slice()).map(|(a, b)| eta * (a - b)).collect();
     assert_eq!(agents[0].algorithm().dual().as_slice(), expected);
-    // Late copies of a round that is over are passed over.
+    // Late copies of a round that is over are ignored.
     agents[0].handle_message(&first).unwrap();
     assert_eq!(agents[0].algorithm().dual().as_slice(), expected);
     assert!(!is_silent(&mut agents[0]), "round 2 is owed");
-    assert!(is_silent(&mut agents[0]), "and the late copy did not conclude it");
+    assert!(is_silent(&mut agents[0]), "and the late copy did not finish it");
 }
 
 #[test]
@@ -156,12 +158,12 @@ fn a_neighbour_may_be_one_round_ahead() {
     let said = speak(&mut agents[0]);
     agents[1].handle_message(&said).unwrap();
     let two = speak(&mut agents[1]);
-    assert_eq!((one.turn, two.turn), (1, 2));
+    assert_eq!((one.turn, two.turn), (Turn::model(1), Turn::model(2)));
     agents[0].handle_message(&two).unwrap();
     assert!(is_silent(&mut agents[0]), "round 2 does not stand in for round 1");
     agents[0].handle_message(&one).unwrap();
-    assert_eq!(speak(&mut agents[0]).turn, 2);
-    assert_eq!(speak(&mut agents[0]).turn, 3, "round 2 was waiting already");
+    assert_eq!(speak(&mut agents[0]).turn, Turn::model(2));
+    assert_eq!(speak(&mut agents[0]).turn, Turn::model(3), "round 2 was waiting already");
 }
 
 #[test]
@@ -171,8 +173,8 @@ fn an_agent_that_is_done_ignores_what_comes_late() {
     world.run(&mut agents, |_, _| {});
     let before = bits(&agents[0].outcome().unwrap());
     let debits = agents[0].debits().len();
-    for (stage, round) in [(Stage::Model, 1), (Stage::Model, 6), (Stage::Average, 1), (Stage::Average, 99)] {
-        agents[0].handle_message(&message(1, stage, round, N_FEATURES)).unwrap();
+    for turn in [Turn::model(1), Turn::model(6), Turn::average(1), Turn::average(99)] {
+        agents[0].handle_message(&message(1, turn, N_FEATURES)).unwrap();
     }
     assert!(is_silent(&mut agents[0]));
     assert_eq!(bits(&agents[0].outcome().unwrap()), before);
@@ -186,14 +188,14 @@ fn an_agent_that_is_done_ignores_what_comes_late() {
 #[test]
 fn an_unreachable_tolerance_releases_nothing_and_stays_charged() {
     // For noise that is exact this is decided before the charge: see tests/stopping.rs.
-    let strict = PlanDraft { tolerance: Some(1e-14), ..draft(AlgorithmKind::Pvp) };
+    let strict = PlanDraft { tolerance: Some(1e-14), ..draft(PVP) };
     let world = World::small("path", 2, strict);
     let (mut agents, remembered) = world.agents(|i| i as u64);
     let error = agents[0].poll_message().unwrap_err();
     let AgentError::ToleranceNotReached { round: 1, residual, tolerance } = error else {
         panic!("{error}");
     };
-    assert!(residual > tolerance && tolerance == world.terms.agents[0].tolerance);
+    assert!(residual > tolerance && tolerance == world.calibration.agents[0].tolerance);
     assert_eq!(agents[0].released().as_slice(), [0.0; N_FEATURES], "nothing left the agent");
     assert_eq!(agents[0].debits().len(), 1, "the debit was made before the solve and is not taken back");
     let drawn = remembered[0].lock().unwrap().len();
@@ -207,11 +209,11 @@ fn an_unreachable_tolerance_releases_nothing_and_stays_charged() {
 #[test]
 fn a_ledger_that_is_full_stops_the_agent_before_anything_is_drawn() {
     let world = world("path", 2);
-    let one_round = world.terms.agents[0].noise.as_ref().unwrap().as_gaussian().unwrap().rho(1).value();
+    let one_round = world.calibration.agents[0].noise.as_ref().unwrap().as_gaussian().unwrap().rho(1).value();
     let ledger = MemoryLedger::with_cap(ZcdpRho::new(1.5 * one_round).unwrap());
     let (mut agent, remembered) = world.agent(0, 0, Box::new(ledger));
     agent.poll_message().unwrap();
-    agent.handle_message(&message(1, Stage::Model, 1, N_FEATURES)).unwrap();
+    agent.handle_message(&message(1, Turn::model(1), N_FEATURES)).unwrap();
     let before = agent.released().clone();
     let error = agent.poll_message().unwrap_err();
     assert!(matches!(error, AgentError::Privacy(PrivacyError::BudgetExceeded { .. })), "{error}");
@@ -223,14 +225,16 @@ fn a_ledger_that_is_full_stops_the_agent_before_anything_is_drawn() {
 fn a_gate_that_demands_more_than_the_solver_gives_refuses() {
     // The mechanism may demand a better certificate than the sensitivity was derived with; the seal then fails.
     let world = world("path", 2);
-    let terms = &world.terms.agents[0];
-    let required = RequiredCertificate { modulus: terms.modulus, tolerance: 0.0 };
+    let calibration = &world.calibration.agents[0];
+    let required = RequiredCertificate { modulus: calibration.modulus, tolerance: 0.0 };
     let mechanism =
-        GridGaussian::new(terms.noise.as_ref().unwrap().as_gaussian().unwrap().clone(), required).unwrap();
+        GridGaussian::new(calibration.noise.as_ref().unwrap().as_gaussian().unwrap().clone(), required)
+            .unwrap();
     let (noise, _) = common::RememberedNoise::new(1);
     let ledger = Box::new(MemoryLedger::new());
     let mut gate = Gate::new("test".into(), "site".into(), Box::new(mechanism), Box::new(noise), ledger);
-    let certified = padmm_privacy::Certified { point: vec![0.0; N_FEATURES], residual: terms.tolerance };
+    let certified =
+        padmm_privacy::Certified { point: vec![0.0; N_FEATURES], residual: calibration.tolerance };
     let refused = gate.release::<AgentError>(1, |_| Ok(certified)).unwrap_err();
     assert_eq!(refused, AgentError::Privacy(PrivacyError::ResidualTooLarge { tolerance: 0.0 }));
 }
@@ -244,33 +248,33 @@ fn one_site_alone_runs_if_its_problem_is_strongly_convex() {
     assert_eq!(agents[0].algorithm().dual().as_slice(), [0.0; N_FEATURES]);
 
     // Without a neighbour and without strong convexity there is no modulus, hence no sensitivity.
-    let plan = PlanDraft { regularizer: Regularizer::None, ..draft(AlgorithmKind::PAdmm) }.check().unwrap();
+    let plan = PlanDraft { regularizer: Regularizer::None, ..draft(P_ADMM) }.check().unwrap();
     let (graph, space) = (graph("ring", 1), space());
-    let network = Network { graph: &graph, n_records: &[40], space: &space, norm_bound: 1.0 };
-    let error = Terms::derive(&plan, &network).unwrap_err();
+    let network = NetworkFacts { graph: &graph, n_records: &[40], space: &space, norm_bound: 1.0 };
+    let error = Calibration::derive(&plan, &network).unwrap_err();
     assert!(
-        matches!(error, TermsError::Privacy(PrivacyError::OutOfRange { name: "modulus", .. })),
+        matches!(error, CalibrationError::Privacy(PrivacyError::OutOfRange { name: "modulus", .. })),
         "{error}"
     );
 }
 
 #[test]
-fn dropping_the_last_awaited_neighbour_concludes_the_round() {
+fn dropping_the_last_awaited_neighbour_finishes_the_round() {
     let world = world("star", 3);
     let (mut agents, _) = world.agents(|i| i as u64);
     let from_two = speak(&mut agents[2]);
     agents[0].poll_message().unwrap();
     agents[0].handle_message(&from_two).unwrap();
     assert!(is_silent(&mut agents[0]), "site 1 is awaited");
-    agents[0].drop_neighbour(1);
+    agents[0].drop_neighbour(SiteIndex(1));
     assert_eq!(agents[0].algorithm().edge_duals().len(), 1);
     assert_eq!(agents[0].algorithm().dual(), &agents[0].algorithm().edge_duals()[0]);
-    assert_eq!(speak(&mut agents[0]).turn, 2);
+    assert_eq!(speak(&mut agents[0]).turn, Turn::model(2));
     // From now on it is a stranger; and dropping it twice, or somebody else, does nothing.
-    let late = agents[0].handle_message(&message(1, Stage::Model, 1, N_FEATURES));
-    assert_eq!(late, Err(AgentError::NotANeighbour { site: 0, from: 1 }));
-    agents[0].drop_neighbour(1);
-    agents[0].drop_neighbour(99);
+    let late = agents[0].handle_message(&message(1, Turn::model(1), N_FEATURES));
+    assert_eq!(late, Err(AgentError::NotANeighbour { site: SiteIndex(0), from: SiteIndex(1) }));
+    agents[0].drop_neighbour(SiteIndex(1));
+    agents[0].drop_neighbour(SiteIndex(99));
     assert_eq!(agents[0].algorithm().edge_duals().len(), 1);
 }
 
@@ -284,19 +288,24 @@ fn a_message_that_waits_survives_the_loss_of_another_neighbour() {
     agents[2].handle_message(&hub).unwrap();
     let two = speak(&mut agents[2]);
     agents[0].handle_message(&two).unwrap();
-    agents[0].drop_neighbour(1);
+    agents[0].drop_neighbour(SiteIndex(1));
     assert!(is_silent(&mut agents[0]));
     agents[0].handle_message(&one).unwrap();
-    assert_eq!(speak(&mut agents[0]).turn, 2);
-    assert_eq!(speak(&mut agents[0]).turn, 3);
+    assert_eq!(speak(&mut agents[0]).turn, Turn::model(2));
+    assert_eq!(speak(&mut agents[0]).turn, Turn::model(3));
 }
 
 #[test]
 fn every_error_says_who_and_what() {
+    let (site, from, current) = (SiteIndex(4), SiteIndex(7), Turn::model(3));
     let cases = [
-        (AgentError::NotANeighbour { site: 4, from: 7 }, "site 7"),
-        (AgentError::WrongTurn { site: 4, from: 7, turn: 9, current: 3 }, "turn 9"),
-        (AgentError::WrongLength { from: 7, found: 5, expected: 6 }, "5 coefficients"),
+        (AgentError::NotANeighbour { site, from }, "site 7"),
+        (
+            AgentError::WrongTurn { site, from, turn: Turn::model(9), current },
+            "sent turn 9 while site 4 is in turn 3",
+        ),
+        (AgentError::WrongTurn { site, from, turn: Turn::average(2), current }, "averaging turn 2"),
+        (AgentError::WrongLength { from, found: 5, expected: 6 }, "5 coefficients"),
         (
             AgentError::ToleranceNotReached { round: 2, residual: 1e-3, tolerance: 1e-6 },
             "nothing was released",
@@ -340,7 +349,7 @@ proptest! {
     #[test]
     fn the_order_of_delivery_changes_no_bit(seed: u64, pick in 0usize..4) {
         let (text, n) = [("ring", 5), ("star", 4), ("complete", 4), ("edges:1-2,2-3,3-1,3-4", 4)][pick];
-        let mut plan = draft(AlgorithmKind::PAdmm);
+        let mut plan = draft(P_ADMM);
         plan.rounds = 4;
         let world = World::small(text, n, plan);
         prop_assert_eq!(in_random_order(&world, seed), in_lockstep(&world));
@@ -350,11 +359,11 @@ proptest! {
     fn nothing_that_arrives_makes_an_agent_panic(
         messages in prop::collection::vec((0usize..4, any::<bool>(), 0u32..9, 5usize..9, any::<bool>()), 0..60)
     ) {
-        let world = World::new(graph("ring", 3), shards(1, 3), space(), draft(AlgorithmKind::PAdmm));
+        let world = World::new(graph("ring", 3), shards(1, 3), space(), draft(P_ADMM));
         let (mut agent, _) = world.agent(0, 1, Box::new(MemoryLedger::new()));
         for (from, average, round, length, poll) in messages {
-            let stage = if average { Stage::Average } else { Stage::Model };
-            let _ = agent.handle_message(&message(from, stage, round, length));
+            let turn = if average { Turn::average(round) } else { Turn::model(round) };
+            let _ = agent.handle_message(&message(from, turn, length));
             if poll {
                 agent.poll_message().unwrap();
             }
@@ -366,8 +375,8 @@ proptest! {
 #[test]
 fn what_peers_send_is_decoded_with_checks() {
     let grid = Payload::Grid { exponent: -3, values: vec![8, -4] };
-    let heard = Incoming::decode(1, Stage::Model, 2, "peer", grid).unwrap();
-    assert_eq!((heard.from, heard.stage, heard.turn), (1, Stage::Model, 2));
+    let heard = Incoming::decode(SiteIndex(1), Turn::model(2), "peer", grid).unwrap();
+    assert_eq!((heard.from, heard.turn), (SiteIndex(1), Turn::model(2)));
     assert_eq!(heard.vector.as_slice(), [1.0, -0.5]);
     for bad in [
         Payload::Plain(vec![f64::NAN]),
@@ -375,7 +384,7 @@ fn what_peers_send_is_decoded_with_checks() {
         Payload::Grid { exponent: 0, values: vec![1 << 53] },
         Payload::Grid { exponent: 5000, values: vec![1] },
     ] {
-        assert!(Incoming::decode(1, Stage::Model, 1, "peer", bad).is_err());
+        assert!(Incoming::decode(SiteIndex(1), Turn::model(1), "peer", bad).is_err());
     }
 }
 

@@ -7,18 +7,17 @@ use std::sync::Arc;
 
 use allocation_counter::measure;
 use common::{Random, World, draft, graph, records, space};
+use padmm_baselines::mechanism::Unprotected;
 use padmm_core::agent::{Agent, AgentSetup};
-use padmm_core::algorithm::AlgorithmKind;
+use padmm_core::algorithm::{AlgorithmKind, DP_ADMM, TOKEN};
 use padmm_core::data::{Dataset, FeatureSpace};
 use padmm_core::loss::Loss;
-use padmm_core::message::{Incoming, Outgoing};
+use padmm_core::message::{Incoming, Outgoing, SiteIndex};
 use padmm_core::objective::{Objective, Part};
 use padmm_core::plan::PlanDraft;
-use padmm_core::regularizer::{Penalty, Regularizer};
+use padmm_core::regularizer::{Regularizer, RegularizerTerm};
 use padmm_core::solver::{Method, Solver, Status};
-use padmm_privacy::{
-    Gate, Mechanism, MemoryLedger, NoiseSource, PrivacyError, RequiredCertificate, Unprotected,
-};
+use padmm_privacy::{Gate, Mechanism, MemoryLedger, NoiseSource, PrivacyError, RequiredCertificate};
 
 /// Records of so many numbers and categorical columns.
 fn made(n: usize, n_numeric: usize, values: &[u32]) -> (Dataset, FeatureSpace) {
@@ -53,7 +52,7 @@ fn later_solves(
     regularizer: &Regularizer,
     method: Method,
 ) -> (u64, usize) {
-    let penalty = Penalty::new(regularizer, space, 1.0);
+    let penalty = RegularizerTerm::new(regularizer, space, 1.0);
     let p = data.n_features();
     let (mut solver, mut x) = (Solver::with_method(method), vec![0.0; p]);
     let mut random = Random::new(8);
@@ -97,19 +96,19 @@ fn a_solve_allocates_its_solution_and_nothing_else() {
         made(1500, 40, &[]),
     ];
     let smooth = Regularizer::L2 { strength: 0.01 };
-    let rough = [Regularizer::L1 { strength: 0.01 }, Regularizer::GroupLasso { strength: 0.01 }];
+    let nonsmooth = [Regularizer::L1 { strength: 0.01 }, Regularizer::GroupLasso { strength: 0.01 }];
     for (k, shape) in shapes.iter().enumerate() {
         for (regularizer, method, forms) in [
             (&smooth, Method::Dense, true),
             (&smooth, Method::MatrixFree, false),
-            (&rough[0], Method::Dense, true),
-            (&rough[1], Method::Dense, true),
-            (&rough[0], Method::MatrixFree, false),
+            (&nonsmooth[0], Method::Dense, true),
+            (&nonsmooth[1], Method::Dense, true),
+            (&nonsmooth[0], Method::MatrixFree, false),
         ] {
             let name = format!("shape {k}, {regularizer}, {method:?}");
             let (most, n_factorizations) = alone(|| later_solves(shape, Loss::Logistic, regularizer, method));
             assert_eq!(most, 1, "{name}");
-            // Of small rows one factorisation serves for ever; the rough penalties form Hessians of them.
+            // Of small rows one factorisation serves for ever; the nonsmooth penalties form Hessians of them.
             let forms = forms && !(k == 3 && regularizer == &smooth);
             assert_eq!(n_factorizations > 0, forms, "{name}: Hessians in the rounds that are looked at");
         }
@@ -139,9 +138,13 @@ impl NoiseSource for Plain {
 fn agents(world: &World) -> Vec<Agent> {
     let one = |i: usize| {
         let data = Arc::clone(&world.shards[i]);
-        let (setup, problem) = AgentSetup::of(&world.plan, &world.graph, &world.terms, i, &world.space, data);
-        let required = RequiredCertificate { modulus: setup.terms.modulus, tolerance: setup.terms.tolerance };
-        let mechanism: Box<dyn Mechanism> = match &setup.terms.noise {
+        let (setup, problem) =
+            AgentSetup::of(&world.plan, &world.graph, &world.calibration, SiteIndex(i), &world.space, data);
+        let required = RequiredCertificate {
+            modulus: setup.calibration.modulus,
+            tolerance: setup.calibration.tolerance,
+        };
+        let mechanism: Box<dyn Mechanism> = match &setup.calibration.noise {
             Some(schedule) => schedule.mechanism(required).unwrap(),
             None => Box::new(Unprotected::new(world.space.n_features()).unwrap()),
         };
@@ -155,7 +158,7 @@ fn agents(world: &World) -> Vec<Agent> {
 
 /// The most allocations that an agent made in one turn of the second half of a run: to speak, and to listen to one message.
 fn of_a_turn(algorithm: AlgorithmKind, n_records: usize) -> (u64, u64) {
-    let text = if algorithm == AlgorithmKind::DpAdmm { "star" } else { "complete" };
+    let text = if algorithm == DP_ADMM { "star" } else { "complete" };
     let mut random = Random::new(2);
     let shards = (0..4).map(|_| Arc::new(records(&mut random, n_records))).collect();
     let plan = PlanDraft { rounds: 40, ..draft(algorithm) };
@@ -174,7 +177,9 @@ fn of_a_turn(algorithm: AlgorithmKind, n_records: usize) -> (u64, u64) {
         let heard: Vec<Option<Incoming>> = spoken.iter().map(|m| m.as_ref().map(Incoming::from)).collect();
         for (i, agent) in agents.iter_mut().enumerate() {
             for &j in world.graph.neighbours(i) {
-                if let Some(message) = heard[j].as_ref().filter(|_| spoken[j].as_ref().unwrap().is_for(i)) {
+                if let Some(message) =
+                    heard[j].as_ref().filter(|_| spoken[j].as_ref().unwrap().is_for(SiteIndex(i)))
+                {
                     let count = measure(|| agent.handle_message(message).unwrap());
                     most_to_listen = most_to_listen.max(if late { count.count_total } else { 0 });
                 }
@@ -186,7 +191,7 @@ fn of_a_turn(algorithm: AlgorithmKind, n_records: usize) -> (u64, u64) {
 
 #[test]
 fn a_round_allocates_what_it_leaves_behind_whatever_the_number_of_records() {
-    for algorithm in AlgorithmKind::ALL {
+    for algorithm in padmm_baselines::ALL {
         let few = alone(|| of_a_turn(algorithm, 60));
         let many = alone(|| of_a_turn(algorithm, 9000));
         assert_eq!(few, many, "{algorithm:?}");
@@ -194,7 +199,7 @@ fn a_round_allocates_what_it_leaves_behind_whatever_the_number_of_records() {
         assert_eq!(to_listen, 0, "{algorithm:?}");
         // The charge with its names, three times in a ledger in memory; the noise, the point, the message and its numbers. The token
         // may come twice before anybody else has to be heard: last in a round, and first in the next.
-        let n_releases = if algorithm == AlgorithmKind::Token { 2 } else { 1 };
+        let n_releases = if algorithm == TOKEN { 2 } else { 1 };
         assert!(to_speak <= 18 * n_releases, "{algorithm:?}: {to_speak}");
     }
 }

@@ -165,25 +165,31 @@ fn dependencies_in(name: &str, sections: &[&str]) -> Vec<String> {
 
 #[test]
 fn dependencies_point_one_way() {
+    let links = |name: &str| dependencies_in(name, &["dependencies", "build-dependencies"]);
     assert_eq!(own_dependencies("padmm-privacy"), [""; 0]);
-    assert_eq!(own_dependencies("padmm-core"), ["padmm-privacy"]);
-    assert!(own_dependencies("padmm-data").iter().all(|d| d == "padmm-core" || d == "padmm-privacy"));
-    // Python gets the simulator and the accountant; a site that talks to others is the command's business.
-    assert_eq!(own_dependencies("padmm-py"), ["padmm-core", "padmm-data", "padmm-privacy", "padmm-sim"]);
+    assert_eq!(links("padmm-core"), ["padmm-privacy"]);
+    assert_eq!(links("padmm-baselines"), ["padmm-core", "padmm-privacy"]);
+    assert!(links("padmm-data").iter().all(|d| d == "padmm-core" || d == "padmm-privacy"));
+    assert_eq!(links("padmm-sim"), ["padmm-baselines", "padmm-core", "padmm-data", "padmm-privacy"]);
+    // What both commands share brings neither the simulator nor the network with it.
+    assert_eq!(links("padmm-commands"), ["padmm-core", "padmm-data", "padmm-privacy"]);
     // A hospital's program may attack itself, so the attack must not bring the simulator with it.
-    assert_eq!(own_dependencies("padmm-audit"), ["padmm-core", "padmm-node", "padmm-privacy"]);
+    assert_eq!(links("padmm-audit"), ["padmm-core", "padmm-node", "padmm-privacy"]);
+    // Python gets the simulator and the accountant; a site that talks to others is the command's business.
+    let python = ["padmm-baselines", "padmm-core", "padmm-data", "padmm-privacy", "padmm-sim"];
+    assert_eq!(links("padmm-py"), python);
     for name in crates() {
-        // Simulation and the command are leaves: what holds real records must not reach seeded noise.
-        let is_test_build = name == "padmm-testbuild";
-        let may_simulate = is_test_build || ["padmm-bench", "padmm-cli", "padmm-py"].contains(&name.as_str());
-        // The tests of a site may compare it with the simulator; the site itself cannot reach it.
-        let reached = match name.as_str() {
-            "padmm-node" => dependencies_in(&name, &["dependencies", "build-dependencies"]),
-            _ => own_dependencies(&name),
-        };
-        assert!(may_simulate || !reached.contains(&"padmm-sim".to_owned()), "{name} depends on padmm-sim");
-        assert!(is_test_build || !reached.contains(&"padmm-cli".to_owned()), "{name} depends on padmm-cli");
-        assert!(!reached.contains(&"padmm-testbuild".to_owned()), "{name} depends on the test build");
+        let reached = links(&name);
+        let reaches = |other: &str| reached.contains(&other.to_owned());
+        // Simulation and the commands are leaves: what holds real records must not reach seeded noise, nor noise made of doubles.
+        let may_simulate =
+            ["padmm", "padmm-cli", "padmm-lab", "padmm-py", "padmm-sim"].contains(&name.as_str());
+        assert!(may_simulate || !reaches("padmm-sim"), "{name} depends on padmm-sim");
+        assert!(may_simulate || !reaches("padmm-baselines"), "{name} depends on padmm-baselines");
+        for command in ["padmm-cli", "padmm-site"] {
+            assert!(name == "padmm-lab" || !reaches(command), "{name} depends on {command}");
+        }
+        assert!(!reaches("padmm-lab"), "{name} depends on the test build");
     }
 }
 
@@ -216,11 +222,20 @@ fn only_the_gate_makes_a_release() {
 #[test]
 fn nothing_here_is_asynchronous() {
     absent(
-        &sources(&["padmm-privacy", "padmm-core", "padmm-data", "padmm-sim", "padmm-figure", "padmm-audit"]),
+        &sources(&[
+            "padmm-privacy",
+            "padmm-core",
+            "padmm-data",
+            "padmm-sim",
+            "padmm-commands",
+            "padmm-audit",
+        ]),
         &["async", "await", "tokio"],
     );
-    // The one door to the network is asynchronous; the sessions behind it are not.
-    let is_door = |name: &str| name.ends_with("padmm-node/src/transport/quic.rs");
+    // The doors to the network and to the operating system's signals are asynchronous; the sessions behind them are not.
+    let is_door = |name: &str| {
+        name.contains("padmm-node/src/transport/quic") || name.ends_with("padmm-node/src/signals.rs")
+    };
     let node: Vec<_> = sources(&["padmm-node"]).into_iter().filter(|(name, _)| !is_door(name)).collect();
     assert!(node.len() > 20, "the walk found the crate");
     absent(&node, &["async", "await", "tokio"]);
@@ -237,16 +252,26 @@ fn no_order_depends_on_a_hash() {
 
 #[test]
 fn seeded_noise_is_out_of_reach_of_real_records() {
-    let files = sources(&["padmm-privacy", "padmm-core", "padmm-data", "padmm-node", "padmm-audit"]);
+    let files = sources(&[
+        "padmm-privacy",
+        "padmm-core",
+        "padmm-data",
+        "padmm-node",
+        "padmm-audit",
+        "padmm-commands",
+        "padmm-site",
+    ]);
     absent(&files, &["InsecureSeededNoise", "padmm_sim"]);
     for (name, text) in files {
         assert!(!text.contains("InsecureSeeded"), "{name} mentions the simulator's noise");
     }
-    // The command simulates, and it runs sites; only the test build, which is another program, brings the two together.
-    let command = sources(&["padmm-cli"]);
-    absent(&command, &["InsecureSeededNoise"]);
-    for (name, text) in command {
-        assert!(!text.contains("World::for_tests"), "{name} makes a world for tests");
+    // One command simulates, the other runs sites; only the test build, which is a third program, brings the two together.
+    let commands = sources(&["padmm-cli", "padmm-site", "padmm-commands"]);
+    absent(&commands, &["InsecureSeededNoise"]);
+    for (name, text) in commands {
+        let makes_noise =
+            ["World::for_tests", "NoiseProvider::for_tests"].iter().any(|maker| text.contains(maker));
+        assert!(!makes_noise, "{name} makes noise for tests");
     }
 }
 

@@ -4,8 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// A function whose first doc line contains one of these names an equation.
-const MARKS: [&str; 9] = [
-    "MATH §",
+const MARKS: [&str; 10] = [
+    "EQUATIONS §",
+    "EQUATIONS §",
     "(primal)",
     "(perturb)",
     "(dual)",
@@ -16,7 +17,7 @@ const MARKS: [&str; 9] = [
     "paper's conversion",
 ];
 
-const CRATES: [&str; 3] = ["padmm-privacy", "padmm-core", "padmm-sim"];
+const CRATES: [&str; 4] = ["padmm-privacy", "padmm-core", "padmm-baselines", "padmm-sim"];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()

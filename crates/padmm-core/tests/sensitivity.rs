@@ -8,14 +8,14 @@ use common::{
     Random, distance, empty, naive_loss_gradient, naive_mean_loss, naive_regularizer, norm, random_record,
     space,
 };
+use padmm_core::calibration::{Calibration, NetworkFacts, SiteCalibration};
 use padmm_core::data::{Dataset, FeatureSpace};
 use padmm_core::graph::GraphSpec;
 use padmm_core::loss::Loss;
 use padmm_core::objective::{Objective, ObjectiveBuffers, Part};
 use padmm_core::plan::PlanDraft;
-use padmm_core::regularizer::{Penalty, Regularizer};
+use padmm_core::regularizer::{Regularizer, RegularizerTerm};
 use padmm_core::solver::{Method, Solver, Status};
-use padmm_core::terms::{AgentTerms, Network, Terms};
 use padmm_privacy::Sensitivity;
 
 const PRIVATE_LOSSES: [Loss; 4] =
@@ -38,16 +38,16 @@ fn derive(
     penalty: f64,
     n_records: usize,
     space: &FeatureSpace,
-) -> AgentTerms {
+) -> SiteCalibration {
     let plan = PlanDraft { loss, regularizer, penalty: Some(penalty), ..PlanDraft::default() };
     let graph = GraphSpec::Ring.build(4, &[], 0).unwrap();
-    let network = Network { graph: &graph, n_records: &[n_records; 4], space, norm_bound: 1.0 };
-    Terms::derive(&plan.check().unwrap(), &network).unwrap().agents[0].clone()
+    let network = NetworkFacts { graph: &graph, n_records: &[n_records; 4], space, norm_bound: 1.0 };
+    Calibration::derive(&plan.check().unwrap(), &network).unwrap().agents[0].clone()
 }
 
 /// The derived bound without what the release grid adds to it.
-fn bound(terms: &AgentTerms) -> f64 {
-    let charged = terms.noise.as_ref().unwrap().as_gaussian().unwrap().sensitivity();
+fn bound(calibration: &SiteCalibration) -> f64 {
+    let charged = calibration.noise.as_ref().unwrap().as_gaussian().unwrap().sensitivity();
     let derived = Sensitivity::per_record(charged.inputs().unwrap()).unwrap().value();
     assert!(charged.value() >= derived && charged.value() <= 1.001 * derived);
     derived
@@ -57,7 +57,7 @@ fn bound(terms: &AgentTerms) -> f64 {
 fn local_solve(
     data: &Dataset,
     loss: Loss,
-    penalty: &Penalty,
+    penalty: &RegularizerTerm,
     linear: &[f64],
     quadratic: f64,
     tolerance: f64,
@@ -105,9 +105,9 @@ fn no_replaced_record_moves_a_solution_beyond_the_bound() {
                 if space.intercept.is_some() {
                     space.groups.remove(0);
                 }
-                let terms = derive(loss, regularizer, penalty, n, &space);
-                let bound = bound(&terms);
-                let share = Penalty::new(&regularizer, &space, 0.25);
+                let calibration = derive(loss, regularizer, penalty, n, &space);
+                let bound = bound(&calibration);
+                let share = RegularizerTerm::new(&regularizer, &space, 0.25);
                 let linear: Vec<f64> =
                     random.normals(7).iter().map(|v| v * [0.0, 0.1, 1.0][n % 3] * penalty).collect();
                 let records: Vec<_> = (0..n).map(|_| random_record(&mut random)).collect();
@@ -127,7 +127,7 @@ fn no_replaced_record_moves_a_solution_beyond_the_bound() {
                 };
                 let quadratic = 4.0 * penalty;
                 let solve = |data: &Dataset, warm: &[f64]| {
-                    local_solve(data, loss, &share, &linear, quadratic, terms.tolerance, warm)
+                    local_solve(data, loss, &share, &linear, quadratic, calibration.tolerance, warm)
                 };
                 let x = solve(&collect(None), &[0.0; 7]);
                 for k in 0..14 {
@@ -176,15 +176,15 @@ fn the_bound_is_nearly_reached() {
             for n in [1, 5] {
                 let space = FeatureSpace::numeric(2);
                 let penalty = 0.05;
-                let terms = derive(loss, regularizer, penalty, n, &space);
-                let share = Penalty::new(&regularizer, &space, 0.25);
-                let linear = [200.0 * terms.modulus; 2];
+                let calibration = derive(loss, regularizer, penalty, n, &space);
+                let share = RegularizerTerm::new(&regularizer, &space, 0.25);
+                let linear = [200.0 * calibration.modulus; 2];
                 let (one, other) = worst_pair(loss, n);
                 let quadratic = 4.0 * penalty;
                 let solve = |data: &Dataset| {
-                    local_solve(data, loss, &share, &linear, quadratic, terms.tolerance, &[0.0; 2])
+                    local_solve(data, loss, &share, &linear, quadratic, calibration.tolerance, &[0.0; 2])
                 };
-                let ratio = distance(&solve(&one), &solve(&other)) / bound(&terms);
+                let ratio = distance(&solve(&one), &solve(&other)) / bound(&calibration);
                 assert!(ratio <= 1.0, "{loss} with {regularizer}, n = {n}: {ratio} of the bound");
                 assert!(ratio > 0.95, "{loss} with {regularizer}, n = {n}: only {ratio} of the bound");
             }
@@ -225,15 +225,15 @@ fn stored_rows_are_never_longer_than_the_bound() {
 fn the_bound_has_the_terms_of_the_equation() {
     // (2B/n + 2τ)/m, each symbol changed on its own.
     let space = space();
-    let terms = |penalty, n| derive(Loss::Huber { width: 3.0 }, Regularizer::None, penalty, n, &space);
-    let base = terms(0.05, 10);
+    let calibration = |penalty, n| derive(Loss::Huber { width: 3.0 }, Regularizer::None, penalty, n, &space);
+    let base = calibration(0.05, 10);
     let modulus = 2.0 * 0.05 * 2.0;
     assert!(base.modulus <= modulus && base.modulus > modulus * (1.0 - 1e-15), "rounded down, if at all");
     assert!((base.tolerance - 1e-6 * 2.0 * 3.0 / 10.0).abs() < 1e-20);
     let expected = (2.0 * 3.0 / 10.0 + 2.0 * base.tolerance) / 0.2;
     assert!((bound(&base) / expected - 1.0).abs() < 1e-14);
-    assert!((bound(&terms(0.1, 10)) / bound(&base) - 0.5).abs() < 1e-12);
-    assert!((bound(&terms(0.05, 40)) / bound(&base) - 0.25).abs() < 1e-12);
+    assert!((bound(&calibration(0.1, 10)) / bound(&base) - 0.5).abs() < 1e-12);
+    assert!((bound(&calibration(0.05, 40)) / bound(&base) - 0.25).abs() < 1e-12);
     let convex = derive(Loss::Huber { width: 3.0 }, Regularizer::L2 { strength: 0.8 }, 0.05, 10, &space);
     assert!((convex.modulus - (0.2 + 2.0 * 0.8 / 4.0)).abs() < 5e-16);
 }
@@ -247,7 +247,7 @@ fn values_and_gradients_agree_with_the_definition() {
     let linear = random.normals(7);
     for loss in PRIVATE_LOSSES.into_iter().chain([Loss::Squared]) {
         for regularizer in regularizers(0.07) {
-            let penalty = Penalty::new(&regularizer, &space, 0.25);
+            let penalty = RegularizerTerm::new(&regularizer, &space, 0.25);
             let parts = [Part::mean(&data)];
             let objective = Objective::new(&parts, loss, &penalty, &linear, 0.3);
             let mut buffers = ObjectiveBuffers::default();
@@ -290,8 +290,8 @@ fn a_certificate_bounds_every_value_from_below() {
     for method in [Method::Dense, Method::MatrixFree] {
         for loss in PRIVATE_LOSSES.into_iter().chain([Loss::Squared]) {
             for regularizer in regularizers(0.07) {
-                let penalty = Penalty::new(&regularizer, &space, 0.25);
-                if loss == Loss::Hinge && penalty.is_rough() && method == Method::MatrixFree {
+                let penalty = RegularizerTerm::new(&regularizer, &space, 0.25);
+                if loss == Loss::Hinge && penalty.is_nonsmooth() && method == Method::MatrixFree {
                     continue;
                 }
                 let parts = [Part::mean(&data)];
@@ -342,7 +342,7 @@ fn wide_sparse_problems_are_solved_without_a_matrix() {
     let (data, space) = wide(2000);
     let linear = vec![1e-5; 5000];
     for regularizer in [Regularizer::L2 { strength: 1e-3 }, Regularizer::L1 { strength: 1e-4 }] {
-        let penalty = Penalty::new(&regularizer, &space, 0.2);
+        let penalty = RegularizerTerm::new(&regularizer, &space, 0.2);
         let parts = [Part::mean(&data)];
         let objective = Objective::new(&parts, Loss::Logistic, &penalty, &linear, 2e-3);
         let tolerance = 1e-6 * 2.0 / 2000.0;
@@ -407,7 +407,7 @@ fn a_certificate_covers_what_rounding_does_at_a_sharp_corner() {
     // larger by 1/width. Whatever is reported must cover it, whether or not the tolerance was reached.
     let mut random = Random::new(21);
     let data = common::records(&mut random, 400);
-    let penalty = Penalty::new(&Regularizer::None, &space(), 1.0);
+    let penalty = RegularizerTerm::new(&Regularizer::None, &space(), 1.0);
     let parts = [Part::mean(&data)];
     for width in [1e-2, 1e-6, 1e-8, 1e-10, 1e-11, 1e-12, 1e-13] {
         let loss = Loss::HuberizedHinge { width };
@@ -437,12 +437,12 @@ fn the_hinge_is_certified_on_two_thousand_records() {
     let data = common::records(&mut random, 2000);
     let space = space();
     for regularizer in [Regularizer::L2 { strength: 0.01 }, Regularizer::L1 { strength: 0.01 }] {
-        let terms = derive(Loss::Hinge, regularizer, 0.01, 2000, &space);
-        let penalty = Penalty::new(&regularizer, &space, 0.25);
+        let calibration = derive(Loss::Hinge, regularizer, 0.01, 2000, &space);
+        let penalty = RegularizerTerm::new(&regularizer, &space, 0.25);
         let parts = [Part::mean(&data)];
         let linear = [0.0; 7];
         let objective = Objective::new(&parts, Loss::Hinge, &penalty, &linear, 4.0 * 0.01);
-        let solution = Solver::new().solve(&objective, &[0.0; 7], terms.tolerance);
+        let solution = Solver::new().solve(&objective, &[0.0; 7], calibration.tolerance);
         assert_eq!(solution.status, Status::Solved, "{regularizer}: {:e}", solution.residual);
         // No point nearby is lower by more than the certificate allows.
         let mut buffers = ObjectiveBuffers::default();

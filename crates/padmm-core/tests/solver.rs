@@ -3,7 +3,7 @@
 use padmm_core::data::{Dataset, FeatureSpace};
 use padmm_core::loss::Loss;
 use padmm_core::objective::{Objective, ObjectiveBuffers, Part};
-use padmm_core::regularizer::{Penalty, Regularizer};
+use padmm_core::regularizer::{Regularizer, RegularizerTerm};
 use padmm_core::solver::{Method, Solver, Status};
 use serde::Deserialize;
 
@@ -94,8 +94,9 @@ fn check_certificates(method: Method) {
     for problem in &reference.problems {
         let name = format!("{} with {} by {method:?}", problem.loss, problem.regularizer);
         let loss = reference.loss(&problem.loss);
-        let penalty = Penalty::new(&reference.regularizer(&problem.regularizer), &reference.space(), 1.0);
-        if loss == Loss::Hinge && penalty.is_rough() && method == Method::MatrixFree {
+        let penalty =
+            RegularizerTerm::new(&reference.regularizer(&problem.regularizer), &reference.space(), 1.0);
+        if loss == Loss::Hinge && penalty.is_nonsmooth() && method == Method::MatrixFree {
             // A proximal gradient step on a hinge sharpened to 1e-6 would be a millionth long; only Newton gets there.
             continue;
         }
@@ -137,7 +138,7 @@ fn an_unreachable_tolerance_is_a_status() {
         let loss = reference.loss(name);
         let data = reference.data(loss, 1);
         for regularizer in [Regularizer::None, Regularizer::L1 { strength: 0.02 }] {
-            let penalty = Penalty::new(&regularizer, &reference.space(), 1.0);
+            let penalty = RegularizerTerm::new(&regularizer, &reference.space(), 1.0);
             let parts = [Part::mean(&data)];
             let objective = Objective::new(&parts, loss, &penalty, &reference.linear, reference.quadratic);
             let solution = Solver::new().solve(&objective, &[0.0; 11], 1e-18);
@@ -151,7 +152,7 @@ fn an_unreachable_tolerance_is_a_status() {
 fn the_same_records_many_times_over_have_the_same_minimizer() {
     // 80 × 300 = 24,000 records are cut into several tasks and many blocks.
     let reference = reference();
-    let penalty = Penalty::new(&Regularizer::L2 { strength: 0.02 }, &reference.space(), 1.0);
+    let penalty = RegularizerTerm::new(&Regularizer::L2 { strength: 0.02 }, &reference.space(), 1.0);
     let points: Vec<_> = [1, 300]
         .map(|repeat| {
             let data = reference.data(Loss::Logistic, repeat);
@@ -170,7 +171,7 @@ fn the_same_records_many_times_over_have_the_same_minimizer() {
 fn a_kept_factorization_saves_work_and_changes_no_answer() {
     let reference = reference();
     let data = reference.data(Loss::Logistic, 20);
-    let penalty = Penalty::new(&Regularizer::L2 { strength: 0.02 }, &reference.space(), 1.0);
+    let penalty = RegularizerTerm::new(&Regularizer::L2 { strength: 0.02 }, &reference.space(), 1.0);
     let mut kept = Solver::with_method(Method::Dense);
     let mut start = vec![0.0; 11];
     for round in 0..5 {
@@ -195,7 +196,7 @@ fn the_two_rules_of_the_line_search_do_not_undo_each_other() {
     let mut data = Dataset::new(2, 2, 0, 1.0);
     data.push(&[0.6, 0.8], &[], 1.0);
     let parts = [Part::mean(&data)];
-    let penalty = Penalty::new(&Regularizer::None, &FeatureSpace::numeric(2), 1.0);
+    let penalty = RegularizerTerm::new(&Regularizer::None, &FeatureSpace::numeric(2), 1.0);
     for method in [Method::Dense, Method::MatrixFree] {
         for quadratic in [0.5, 0.008, 1e-4] {
             for width in [0.5, 0.1, 1e-3] {

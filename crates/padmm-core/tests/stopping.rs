@@ -5,17 +5,17 @@
 
 mod common;
 
+use padmm_core::algorithm::{DP_ADMM, LINEARIZED, P_ADMM, TOKEN};
 use std::sync::Arc;
 
 use common::{Random, World, draft, graph, random_record, records, space};
-use padmm_core::agent::{Agent, AgentError};
-use padmm_core::algorithm::AlgorithmKind;
+use padmm_core::agent::{Agent, AgentError, Phase};
+use padmm_core::calibration::{Calibration, CalibrationError, NetworkFacts};
 use padmm_core::data::{Dataset, FeatureSpace};
 use padmm_core::loss::Loss;
-use padmm_core::message::{Incoming, Stage};
+use padmm_core::message::{Incoming, SiteIndex, Turn};
 use padmm_core::plan::PlanDraft;
 use padmm_core::regularizer::Regularizer;
-use padmm_core::terms::{Network, Terms, TermsError};
 use padmm_privacy::{MemoryLedger, Payload, Stopping};
 
 /// What a neighbour can see of one turn.
@@ -54,7 +54,7 @@ fn hostile(turn: u32, exponent: i32, direction: &[f64], size: f64) -> Incoming {
         integer.clamp(-((1i64 << 53) - 1) as f64, ((1i64 << 53) - 1) as f64) as i64
     };
     let payload = Payload::Grid { exponent, values: direction.iter().map(on_grid).collect() };
-    Incoming::decode(1, Stage::Model, turn, "peer", payload).unwrap()
+    Incoming::decode(SiteIndex(1), Turn::model(turn), "peer", payload).unwrap()
 }
 
 /// Lets the agent speak and hands it the neighbour's message.
@@ -86,7 +86,7 @@ fn attack(seed: u64, worlds: &[World; 2], size: &mut dyn FnMut(&mut Random) -> f
     let mut random = Random::new(seed ^ 0x5eed);
     // The noise is the same on both sides, as it would be for an attacker that computes both.
     let [mut one, mut two] = [0, 1].map(|k: usize| worlds[k].agent(0, seed, Box::new(MemoryLedger::new())).0);
-    let schedule = worlds[0].terms.agents[1].noise.as_ref().unwrap().as_gaussian().unwrap();
+    let schedule = worlds[0].calibration.agents[1].noise.as_ref().unwrap().as_gaussian().unwrap();
     let rounds = worlds[0].plan.settings().rounds;
     let mut used = 0;
     let mut direction = random.normals(common::N_FEATURES);
@@ -107,7 +107,7 @@ fn attack(seed: u64, worlds: &[World; 2], size: &mut dyn FnMut(&mut Random) -> f
 }
 
 fn plan(loss: Loss, regularizer: Regularizer) -> PlanDraft {
-    PlanDraft { loss, regularizer, rounds: 8, penalty: Some(0.01), ..draft(AlgorithmKind::PAdmm) }
+    PlanDraft { loss, regularizer, rounds: 8, penalty: Some(0.01), ..draft(P_ADMM) }
 }
 
 /// The attack of an independent audit: a model of a size at which rounding is about the tolerance. Before the public
@@ -140,7 +140,7 @@ fn a_random_search_over_hostile_messages_finds_no_pair_that_stops_differently() 
     while sent < 100_000 {
         let (loss, regularizer) = kinds[seed as usize % kinds.len()];
         let worlds = pair(seed, plan(loss, regularizer), 5 + (seed as usize * 7) % 40);
-        let limit = worlds[0].terms.agents[0].solvability.unwrap().message_limit;
+        let limit = worlds[0].calibration.agents[0].solvability.unwrap().message_limit;
         for k in 0..12u64 {
             let near = k % 3 != 0;
             let mut size = |random: &mut Random| {
@@ -159,8 +159,8 @@ fn a_random_search_over_hostile_messages_finds_no_pair_that_stops_differently() 
 
 #[test]
 fn the_algorithms_that_take_steps_and_tokens_stop_alike_too() {
-    for algorithm in [AlgorithmKind::Linearized, AlgorithmKind::DpAdmm, AlgorithmKind::Token] {
-        let graph_name = if algorithm == AlgorithmKind::DpAdmm { "star" } else { "complete" };
+    for algorithm in [LINEARIZED, DP_ADMM, TOKEN] {
+        let graph_name = if algorithm == DP_ADMM { "star" } else { "complete" };
         for seed in 0..200 {
             let mut random = Random::new(seed);
             let data = records(&mut random, 12);
@@ -180,10 +180,11 @@ fn the_algorithms_that_take_steps_and_tokens_stop_alike_too() {
                         Err(error) => panic!("{error}"),
                     };
                     outcome.push((seen, agent.debits().len()));
-                    let Some((stage, turn, false)) = agent.place() else { break };
+                    let Phase::Receiving(turn) = agent.phase() else { break };
                     let size = 10f64.powf(20.0 * random.unit() - 3.0);
                     let values = random.normals(common::N_FEATURES).iter().map(|v| v * size).collect();
-                    let message = Incoming::decode(1, stage, turn, "peer", Payload::Plain(values)).unwrap();
+                    let message =
+                        Incoming::decode(SiteIndex(1), turn, "peer", Payload::Plain(values)).unwrap();
                     let used = agent.handle_message(&message).is_ok();
                     outcome.push((if used { "used" } else { "not used" }, agent.debits().len()));
                 }
@@ -198,9 +199,10 @@ fn the_algorithms_that_take_steps_and_tokens_stop_alike_too() {
 fn a_refused_round_charges_nothing_and_says_that_it_was_public() {
     let worlds = pair(3, plan(Loss::Logistic, Regularizer::None), 20);
     let (mut agent, _) = worlds[0].agent(0, 3, Box::new(MemoryLedger::new()));
-    let limit = worlds[0].terms.agents[0].solvability.unwrap().message_limit;
-    let exponent =
-        |round| worlds[0].terms.agents[1].noise.as_ref().unwrap().as_gaussian().unwrap().grid_exponent(round);
+    let limit = worlds[0].calibration.agents[0].solvability.unwrap().message_limit;
+    let exponent = |round| {
+        worlds[0].calibration.agents[1].noise.as_ref().unwrap().as_gaussian().unwrap().grid_exponent(round)
+    };
     let mut round = 1;
     let error = loop {
         match agent.poll_message() {
@@ -222,22 +224,22 @@ fn a_refused_round_charges_nothing_and_says_that_it_was_public() {
     assert!(matches!(agent.handle_message(&too_long), Err(AgentError::TooLong { .. })));
 }
 
-fn derive(plan: PlanDraft, n_records: &[usize]) -> Result<Terms, TermsError> {
+fn derive(plan: PlanDraft, n_records: &[usize]) -> Result<Calibration, CalibrationError> {
     let space = FeatureSpace::numeric(20);
     let graph = graph("complete", n_records.len());
-    let network = Network { graph: &graph, n_records, space: &space, norm_bound: 1.0 };
-    let terms = Terms::derive(&plan.check().unwrap(), &network)?;
-    terms.check_solvable()?;
-    Ok(terms)
+    let network = NetworkFacts { graph: &graph, n_records, space: &space, norm_bound: 1.0 };
+    let calibration = Calibration::derive(&plan.check().unwrap(), &network)?;
+    calibration.check_solvable()?;
+    Ok(calibration)
 }
 
 /// An organiser that asks for more than floating point can certify would make stopping hang on records.
 #[test]
 fn a_tolerance_at_the_edge_of_rounding_is_refused_when_the_plan_is_made() {
-    let at = |tolerance| PlanDraft { tolerance: Some(tolerance), ..draft(AlgorithmKind::PAdmm) };
+    let at = |tolerance| PlanDraft { tolerance: Some(tolerance), ..draft(P_ADMM) };
     let error = derive(at(1e-14), &[5000, 700]).unwrap_err();
-    assert!(matches!(error, TermsError::Marginal { site: 1, n_records: 5000, .. }), "{error}");
-    assert!(error.to_string().contains("--tolerance"), "{error}");
+    assert!(matches!(error, CalibrationError::Marginal { site: 1, n_records: 5000, .. }), "{error}");
+    assert!(error.to_string().contains("`tolerance`"), "{error}");
     let fine = derive(at(1e-6), &[5000, 700]).unwrap();
     assert!(fine.agents.iter().all(|a| a.solvability.unwrap().planned.ratio <= 0.25));
 }
@@ -249,9 +251,9 @@ fn a_loss_with_a_sharp_corner_is_refused_or_says_that_its_solver_may_stall() {
         loss: Loss::HuberizedHinge { width },
         penalty: None,
         epsilon: 1.0,
-        ..draft(AlgorithmKind::PAdmm)
+        ..draft(P_ADMM)
     };
-    assert!(matches!(derive(with(1e-13), &[9000; 5]), Err(TermsError::Marginal { .. })));
+    assert!(matches!(derive(with(1e-13), &[9000; 5]), Err(CalibrationError::Marginal { .. })));
     let stopping = |width| derive(with(width), &[9000; 5]).unwrap().agents[0].solvability.unwrap().stopping;
     assert_eq!(stopping(1e-4), Stopping::SolverMayStall);
     assert_eq!(stopping(0.5), Stopping::Public);
@@ -267,10 +269,9 @@ fn default_tolerances_leave_room_for_rounding() {
                 continue;
             }
             for epsilon in [0.1, 1.0, 10.0] {
-                let plan =
-                    PlanDraft { loss, penalty: None, epsilon, rounds: 50, ..draft(AlgorithmKind::PAdmm) };
-                let terms = derive(plan, &[n, n / 2, 20]).unwrap();
-                for agent in &terms.agents {
+                let plan = PlanDraft { loss, penalty: None, epsilon, rounds: 50, ..draft(P_ADMM) };
+                let calibration = derive(plan, &[n, n / 2, 20]).unwrap();
+                for agent in &calibration.agents {
                     let solvability = agent.solvability.unwrap();
                     assert!(solvability.planned.ratio <= 0.125, "{loss}, {n} records: {solvability:?}");
                     let is_public = solvability.stopping == Stopping::Public;
@@ -291,9 +292,9 @@ fn what_does_not_fit_the_grid_is_refused_before_the_charge() {
     let plan = PlanDraft { epsilon: 29.0, delta: 1e-8, ..plan(Loss::Logistic, Regularizer::None) };
     let worlds = pair(9, plan, 10);
     let [own, theirs] =
-        [0, 1].map(|i: usize| worlds[0].terms.agents[i].noise.as_ref().unwrap().as_gaussian().unwrap());
+        [0, 1].map(|i: usize| worlds[0].calibration.agents[i].noise.as_ref().unwrap().as_gaussian().unwrap());
     let holds = 2f64.powi(52 + own.grid_exponent(2));
-    let limit = worlds[0].terms.agents[0].solvability.unwrap().message_limit;
+    let limit = worlds[0].calibration.agents[0].solvability.unwrap().message_limit;
     assert!(limit > 8.0 * holds, "the grid must be what ends first: {limit:e}, {holds:e}");
     let (mut agent, _) = worlds[0].agent(0, 9, Box::new(MemoryLedger::new()));
     agent.poll_message().unwrap();

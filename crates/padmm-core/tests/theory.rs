@@ -151,7 +151,7 @@ fn ring_of_five_on_adult() {
     let strong = &theory.strongly_convex;
     // φ(L₊) = 2 + 2 cos(2πk/5): from (3 − √5)/2 to 4, so the ratio of squares is 56 + 24√5 = 109.67.
     assert_near(strong.needed, 56.0 + 24.0 * 5f64.sqrt(), "needed");
-    assert!(strong.available - 1.0 < 0.01, "MATH §6: the gain is below 0.01");
+    assert!(strong.available - 1.0 < 0.01, "EQUATIONS §6: the gain is below 0.01");
     assert_eq!(strong.verdict, StrongVerdict::PreconditionFails);
     assert!(strong.shortfall > 109.0 && strong.rate.is_none());
     let text = theory.to_string();

@@ -107,7 +107,7 @@ impl Budget {
     }
 
     /// The same check for a value that was put together field by field.
-    pub(crate) fn checked(self) -> Result<Self, PrivacyError> {
+    pub fn checked(self) -> Result<Self, PrivacyError> {
         Self::new(self.epsilon.value(), self.delta.value())
     }
 }

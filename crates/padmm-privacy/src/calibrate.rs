@@ -6,7 +6,6 @@ use std::str::FromStr;
 
 use crate::accountant::{Accountant, ZcdpAccountant, ZcdpConversion};
 use crate::budget::{Adjacency, Budget, Delta, Epsilon, ZcdpRho};
-use crate::composition::CompositionRule;
 use crate::convert::{
     gdp_epsilon, gdp_mu, mu_to_rho_down, paper_epsilon, paper_rho, rho_to_mu, zcdp_epsilon, zcdp_rho,
 };
@@ -33,16 +32,6 @@ pub enum AccountantKind {
     Paper,
     /// Epsilons added up, as the publications of pure methods do; Gaussian noise has none.
     Basic,
-}
-
-impl AccountantKind {
-    /// How pure mechanisms are composed under this choice: by the best rule, or as published.
-    pub fn composition_rule(self) -> CompositionRule {
-        match self {
-            Self::Exact => CompositionRule::Best,
-            Self::Paper | Self::Basic => CompositionRule::Basic,
-        }
-    }
 }
 
 impl fmt::Display for AccountantKind {
@@ -402,6 +391,7 @@ fn check_scales(scales: Option<&[f64]>, rounds: u32) -> Result<(), PrivacyError>
     Ok(())
 }
 
-pub(crate) fn check_features(n_features: usize) -> Result<(), PrivacyError> {
+/// Refuses vectors without coordinates, and longer ones than anyone would release.
+pub fn check_features(n_features: usize) -> Result<(), PrivacyError> {
     require((1..=MOST_FEATURES).contains(&n_features), "n_features", n_features as f64, "between 1 and 2^40")
 }

@@ -108,7 +108,7 @@ fn zcdp_epsilon_at(rho: f64, log_inverse_delta: f64, order_minus_one: f64) -> f6
 }
 
 /// The same for any mechanism whose Renyi divergence of order `a = 1 + order_minus_one` is at most `divergence`, rounded up.
-pub(crate) fn renyi_epsilon_at(divergence: f64, log_inverse_delta: f64, order_minus_one: f64) -> f64 {
+pub fn renyi_epsilon_at(divergence: f64, log_inverse_delta: f64, order_minus_one: f64) -> f64 {
     let order = 1.0 + order_minus_one;
     let rest = if order_minus_one > 1.0 {
         [order * libm::log1p(-1.0 / order) / order_minus_one, -libm::log(order_minus_one) / order_minus_one]
@@ -116,9 +116,9 @@ pub(crate) fn renyi_epsilon_at(divergence: f64, log_inverse_delta: f64, order_mi
         // The same sum with the parts that explode near a = 1 cancelled on paper.
         [libm::log(order_minus_one), -order * libm::log1p(order_minus_one) / order_minus_one]
     };
-    let terms = [divergence, log_inverse_delta / order_minus_one, rest[0], rest[1]];
-    let sum: f64 = terms.iter().sum();
-    let size: f64 = terms.iter().map(|term| term.abs()).sum();
+    let addends = [divergence, log_inverse_delta / order_minus_one, rest[0], rest[1]];
+    let sum: f64 = addends.iter().sum();
+    let size: f64 = addends.iter().map(|term| term.abs()).sum();
     sum + 16.0 * f64::EPSILON * size
 }
 
@@ -147,7 +147,7 @@ pub fn zcdp_epsilon(rho: ZcdpRho, delta: Delta) -> Epsilon {
 /// The smallest value seen in a golden-section search over ln(a - 1) between `left` and `right`.
 ///
 /// Used only where every order gives a valid bound, so that missing the best one costs sharpness and nothing else.
-pub(crate) fn smallest_over_orders(mut left: f64, mut right: f64, at: impl Fn(f64) -> f64) -> f64 {
+pub fn smallest_over_orders(mut left: f64, mut right: f64, at: impl Fn(f64) -> f64) -> f64 {
     let golden = 0.5 * (5f64.sqrt() - 1.0);
     let (mut x, mut y) = (right - golden * (right - left), left + golden * (right - left));
     let (mut at_x, mut at_y) = (at(x), at(y));

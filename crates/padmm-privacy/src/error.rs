@@ -198,11 +198,6 @@ pub enum PrivacyError {
 }
 
 /// Refuses a value unless `ok`; NaN fails every comparison and so is refused as well.
-pub(crate) fn require(
-    ok: bool,
-    name: &'static str,
-    value: f64,
-    allowed: &'static str,
-) -> Result<(), PrivacyError> {
+pub fn require(ok: bool, name: &'static str, value: f64, allowed: &'static str) -> Result<(), PrivacyError> {
     if ok { Ok(()) } else { Err(PrivacyError::OutOfRange { name, value, allowed }) }
 }

@@ -4,8 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::budget::ZcdpRho;
 use crate::error::{PrivacyError, require};
-use crate::outward::{add_up, div_up, mul_up};
-use crate::renyi::folded_mean_up;
+use crate::outward::{add_up, div_up, mul_up, sqrt_up};
 
 /// One use of private data. A list of events is all that an accountant needs, and all that a ledger keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -23,7 +22,7 @@ pub enum Event {
         /// Its epsilon.
         epsilon: f64,
     },
-    /// The minimiser of an objective whose linear term carries Gaussian noise (see the module `gaussian_objective`).
+    /// The minimiser of an objective whose linear term carries Gaussian noise (the experimental method of `padmm-baselines`, which has the proof).
     GaussianObjective {
         /// How far one record moves the gradient, in standard deviations of the noise: `2B/(n noise_std)`.
         shift: f64,
@@ -47,7 +46,7 @@ impl Event {
     /// (Canonne, Kamath, Steinke 2020). NaN, negative numbers and [`Event::NonPrivate`] are errors, never a charge.
     ///
     /// Proof of the third. With s the shift, the divergence of order a > 1 is at most
-    /// `jacobian + a s^2/2 + ln(2 Phi((a-1) s))/(a-1)` (module `gaussian_objective`). `ln(2 Phi(t))` is concave in t, as Phi is
+    /// `jacobian + a s^2/2 + ln(2 Phi((a-1) s))/(a-1)` (proved in `padmm-baselines`). `ln(2 Phi(t))` is concave in t, as Phi is
     /// log-concave, vanishes at t = 0 and has the slope `phi(0)/Phi(0) = sqrt(2/pi)` there, so it is at most `t sqrt(2/pi)` for
     /// t >= 0. Hence the divergence is at most `jacobian + s sqrt(2/pi) + a s^2/2`, and since a >= 1 that is at most a times
     /// the charge. Unlike the other two this charge is linear in s: many small steps are cheaper by Renyi divergences.
@@ -83,4 +82,9 @@ impl Event {
         // Halving rounds too where the square is subnormal, hence upward as well: no use of data is free.
         ZcdpRho::new(mul_up(0.5, mul_up(ratio, ratio)))
     }
+}
+
+/// `s sqrt(2/pi)`, rounded up: the mean of the absolute value of a Gaussian with standard deviation s.
+pub fn folded_mean_up(shift: f64) -> f64 {
+    mul_up(shift, sqrt_up(div_up(2.0, std::f64::consts::PI)))
 }

@@ -52,7 +52,7 @@ pub struct Promise {
 impl Promise {
     /// The promise of a real site: exact noise.
     pub fn new(subject: impl Into<String>, epsilon: f64, delta: f64, stopping: Stopping) -> Self {
-        Promise {
+        Self {
             subject: subject.into(),
             epsilon,
             delta,

@@ -58,11 +58,11 @@ impl From<&Release<Payload>> for PeerRelease {
 /// The factors are plain numbers and must be public themselves (step sizes, weights by round): the type cannot see that.
 #[derive(Debug, PartialEq, Serialize)]
 #[serde(transparent)]
-pub struct Public {
+pub struct PublicVector {
     values: Vec<f64>,
 }
 
-impl Clone for Public {
+impl Clone for PublicVector {
     fn clone(&self) -> Self {
         Self { values: self.values.clone() }
     }
@@ -73,7 +73,7 @@ impl Clone for Public {
     }
 }
 
-impl Public {
+impl PublicVector {
     /// The zero vector with `n` coordinates.
     pub fn zeros(n: usize) -> Self {
         Self { values: vec![0.0; n] }
@@ -144,13 +144,13 @@ impl Public {
     }
 }
 
-impl From<&Release<Payload>> for Public {
+impl From<&Release<Payload>> for PublicVector {
     fn from(release: &Release<Payload>) -> Self {
         Self { values: release.value().to_vec() }
     }
 }
 
-impl From<&PeerRelease> for Public {
+impl From<&PeerRelease> for PublicVector {
     fn from(release: &PeerRelease) -> Self {
         Self { values: release.payload().to_vec() }
     }

@@ -1,10 +1,9 @@
 //! What a run guarantees, as numbers and in words.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 use crate::budget::Adjacency;
-use crate::composition::Compositions;
 use crate::promise::{Promise, Stopping};
 use crate::sensitivity::SensitivityBasis;
 use crate::words::{epsilon_text, pair_text};
@@ -31,6 +30,26 @@ impl fmt::Display for ExactMethod {
             Self::OptimalComposition => "optimal composition of pure mechanisms",
             Self::Rdp => "Renyi divergences at the best order",
         })
+    }
+}
+
+/// The epsilon of one list of pure mechanisms by every rule, all rounded up.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Compositions {
+    /// The sum; holds at delta = 0.
+    pub basic: f64,
+    /// By zCDP and the paper's conversion.
+    pub zcdp: f64,
+    /// By Renyi divergences.
+    pub rdp: f64,
+    /// By optimal composition.
+    pub exact: f64,
+}
+
+impl Compositions {
+    /// The smallest; every one of them is valid at the delta that was asked for.
+    pub fn best(&self) -> f64 {
+        self.basic.min(self.zcdp).min(self.rdp).min(self.exact)
     }
 }
 

@@ -15,7 +15,7 @@ use crate::outward::{add_up, div_up, mul_up, sub_down};
 /// ```
 ///
 /// `rho` is a zCDP bound for the discrete noise as it is. `swap` bounds the total variation between the discrete noise
-/// of all releases and rounded true Gaussian noise, for which the exact conversion holds (MATH §5).
+/// of all releases and rounded true Gaussian noise, for which the exact conversion holds (EQUATIONS §5).
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Spending {
     rho: ZcdpRho,
@@ -28,7 +28,7 @@ impl Default for Spending {
     }
 }
 
-/// MATH §5 bounds the distance of the two kinds of noise from this scale on.
+/// EQUATIONS §5 bounds the distance of the two kinds of noise from this scale on.
 const LEAST_SCALE: f64 = 10.0;
 
 impl Spending {

@@ -168,7 +168,7 @@ fn the_statement_says_what_holds() {
         assert!(words.contains(part), "{part} in {words}");
     }
     let schedule = NoiseSchedule::calibrate(&ask).unwrap();
-    let report = Schedule::from(schedule).with_stopping(Stopping::Public).report();
+    let report = schedule.with_stopping(Stopping::Public).report();
     assert_eq!(serde_json::to_value(&report).unwrap()["stopping"], "public");
     let words = report.statement();
     assert!(

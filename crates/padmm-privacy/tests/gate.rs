@@ -132,7 +132,7 @@ fn the_order_is_describe_debit_draw_compute_seal() {
         let step = 2f64.powi(exponent);
         let expected: Vec<i64> = good().point.iter().map(|v| (v / step).round() as i64 + 5).collect();
         assert_eq!(released.value(), &Payload::Grid { exponent, values: expected.clone() });
-        let public = Public::from(&released);
+        let public = PublicVector::from(&released);
         assert_eq!(public.as_slice(), expected.iter().map(|&v| v as f64 * step).collect::<Vec<_>>());
     }
     assert_eq!(gate.debits().len(), ROUNDS as usize);
@@ -213,7 +213,7 @@ struct Kept {
 impl Kept {
     fn reopened(&self) -> Self {
         let debits = self.payloads.lock().unwrap().iter().map(|kept| kept.0.clone()).collect();
-        Kept { debits, ..self.clone() }
+        Self { debits, ..self.clone() }
     }
 }
 
@@ -346,9 +346,6 @@ fn noise_of_another_round_or_kind_is_refused() {
     let other_kind = Drawn::visible(1, vec![0.0; 3]);
     assert_eq!(other_kind.visible_noise(), Some(&[0.0; 3][..]));
     assert_eq!(mechanism.seal(1, &good(), other_kind).unwrap_err(), foreign);
-    let plain = Unprotected::new(3).unwrap();
-    let drawn = plain.draw(2, &mut noise).unwrap();
-    assert_eq!(plain.seal(1, &good(), drawn).unwrap_err(), foreign);
 }
 
 #[test]
@@ -363,20 +360,6 @@ fn a_mechanism_does_not_accept_less_than_its_sensitivity_assumes() {
 }
 
 #[test]
-fn unprotected_releases_are_recorded_as_such() {
-    let plain = || Box::new(Unprotected::new(FEATURES).unwrap());
-    let noise = || Box::new(FakeNoise { log: Log::default(), value: 0 });
-    let mut gate = Gate::new("r".into(), "s".into(), plain(), noise(), Box::new(MemoryLedger::new()));
-    let released = release(&mut gate, &Log::default(), 1, good()).unwrap();
-    assert_eq!(released.value(), &Payload::Plain(good().point));
-    assert_eq!((gate.report(), gate.debits()[0].event), (None, Event::NonPrivate));
-    let capped = Box::new(MemoryLedger::with_cap(ZcdpRho::new(1e9).unwrap()));
-    let mut gate = Gate::new("r".into(), "s".into(), plain(), noise(), capped);
-    let error = release(&mut gate, &Log::default(), 1, good()).unwrap_err();
-    assert!(matches!(error, PrivacyError::NotPrivate { .. }));
-}
-
-#[test]
 fn what_peers_send_decodes_to_another_type_and_is_checked() {
     let (mut gate, log) = gate_with(MemoryLedger::new(), 2);
     let released = release(&mut gate, &log, 1, good()).unwrap();
@@ -384,7 +367,7 @@ fn what_peers_send_decodes_to_another_type_and_is_checked() {
     let peer: PeerRelease = serde_json::from_str(&bytes).unwrap();
     assert_eq!(peer, PeerRelease::from(&released));
     assert_eq!((peer.site(), peer.round(), peer.payload()), ("site", 1, released.value()));
-    assert_eq!(Public::from(&peer), Public::from(&released));
+    assert_eq!(PublicVector::from(&peer), PublicVector::from(&released));
     let decode = |value: &str| {
         serde_json::from_str::<PeerRelease>(&format!(r#"{{"site":"s","round":1,"value":{value}}}"#))
     };
@@ -408,10 +391,10 @@ fn debug_hides_what_was_computed() {
 fn public_vectors_are_linear() {
     let (mut gate, log) = gate_with(MemoryLedger::new(), 0);
     let released = release(&mut gate, &log, 1, good()).unwrap();
-    let mut sum = Public::zeros(FEATURES);
-    sum.add_scaled(2.0, &Public::from(&released));
+    let mut sum = PublicVector::zeros(FEATURES);
+    sum.add_scaled(2.0, &PublicVector::from(&released));
     sum.scale(0.5);
-    assert_eq!(sum, Public::from(&released));
+    assert_eq!(sum, PublicVector::from(&released));
     assert_eq!((sum.len(), sum.is_empty(), released.value().len()), (3, false, 3));
-    assert_eq!(serde_json::to_string(&Public::zeros(2)).unwrap(), "[0.0,0.0]");
+    assert_eq!(serde_json::to_string(&PublicVector::zeros(2)).unwrap(), "[0.0,0.0]");
 }

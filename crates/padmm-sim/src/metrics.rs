@@ -1,9 +1,9 @@
-//! Metrics that see all data. They exist in the simulator only: nothing here may leave a real site (MATH §8).
+//! Metrics that see all data. They exist in the simulator only: nothing here may leave a real site (EQUATIONS §8).
 
 use padmm_core::data::Dataset;
 use padmm_core::evaluate::{Scores, score_all};
 use padmm_core::loss::Loss;
-use padmm_privacy::Public;
+use padmm_privacy::PublicVector;
 use serde::{Deserialize, Serialize};
 
 /// Agents whose models are scored on all records in every round; the last round scores all of them.
@@ -63,7 +63,7 @@ pub struct Evaluation<'a> {
 
 impl Evaluation<'_> {
     /// Mean scores of `models`, and each model's mean loss at each site.
-    pub fn mean(&self, models: &[&Public]) -> (ModelMetrics, Vec<Vec<f64>>) {
+    pub fn mean(&self, models: &[&PublicVector]) -> (ModelMetrics, Vec<Vec<f64>>) {
         let (mean, at_sites, _) = self.mean_and_losses(models, &[]);
         (mean, at_sites)
     }
@@ -71,7 +71,7 @@ impl Evaluation<'_> {
     /// The same, and the mean losses of `others` on all training records, which cost less in the same pass.
     pub fn mean_and_losses(
         &self,
-        models: &[&Public],
+        models: &[&PublicVector],
         others: &[&[f64]],
     ) -> (ModelMetrics, Vec<Vec<f64>>, Vec<f64>) {
         let values: Vec<&[f64]> = models.iter().map(|m| m.as_slice()).collect();
@@ -110,14 +110,15 @@ impl Evaluation<'_> {
 }
 
 /// Root mean square distance of `models` from `center`.
-pub fn spread(models: &[&Public], center: &[f64]) -> f64 {
-    let square = |m: &&Public| m.as_slice().iter().zip(center).map(|(a, b)| (a - b) * (a - b)).sum::<f64>();
+pub fn spread(models: &[&PublicVector], center: &[f64]) -> f64 {
+    let square =
+        |m: &&PublicVector| m.as_slice().iter().zip(center).map(|(a, b)| (a - b) * (a - b)).sum::<f64>();
     (models.iter().map(square).sum::<f64>() / models.len() as f64).sqrt()
 }
 
 /// Mean of `models`.
-pub fn center(models: &[&Public]) -> Vec<f64> {
-    let mut mean = Public::zeros(models[0].len());
+pub fn center(models: &[&PublicVector]) -> Vec<f64> {
+    let mut mean = PublicVector::zeros(models[0].len());
     models.iter().for_each(|m| mean.add_scaled(1.0 / models.len() as f64, m));
     mean.as_slice().to_vec()
 }

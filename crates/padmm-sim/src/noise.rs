@@ -17,7 +17,7 @@ impl InsecureSeededNoise {
     pub fn new(seed: u64, run: u32, agent: usize) -> Self {
         let mut generator = ChaCha12Rng::seed_from_u64(seed);
         generator.set_stream((u64::from(run) << 32) | agent as u64);
-        InsecureSeededNoise { generator }
+        Self { generator }
     }
 
     /// The stream after so many integers, as a process that starts again needs it.

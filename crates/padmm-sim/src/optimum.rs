@@ -7,7 +7,7 @@ use padmm_core::evaluate::score;
 use padmm_core::loss::Loss;
 use padmm_core::objective::{Objective, ObjectiveBuffers, Part};
 use padmm_core::plan::Plan;
-use padmm_core::regularizer::Penalty;
+use padmm_core::regularizer::RegularizerTerm;
 use padmm_core::solver::{Solver, Status};
 
 use crate::SimError;
@@ -19,7 +19,7 @@ pub(crate) fn site_accuracy(loss: Loss, test: &Dataset, model: &[f64]) -> Option
     if test.n_records() == 0 { None } else { score(loss, &[test], model, true).accuracy }
 }
 
-/// Minimises `Σ_i f_i` over all records at once — MATH §1, eq. (1): what a pooled data set would give.
+/// Minimises `Σ_i f_i` over all records at once — EQUATIONS §1, eq. (1): what a pooled data set would give.
 pub(crate) fn pooled_optimum(
     plan: &Plan,
     space: &FeatureSpace,
@@ -30,7 +30,7 @@ pub(crate) fn pooled_optimum(
     let n_agents = shards.len() as f64;
     let parts: Vec<Part> = shards.iter().map(|s| Part::mean(s)).collect();
     // Σ_i R/N = R: the whole regulariser, once.
-    let penalty = Penalty::new(&settings.regularizer, space, 1.0);
+    let penalty = RegularizerTerm::new(&settings.regularizer, space, 1.0);
     // Without strong convexity a minimiser may not exist; a ridge far below any other term makes it one.
     let ridge = if penalty.strong_convexity() > 0.0 { 0.0 } else { 1e-9 * n_agents };
     let objective = Objective::new(&parts, settings.loss, &penalty, &[], ridge);

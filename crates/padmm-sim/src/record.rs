@@ -1,8 +1,10 @@
 //! The record of a simulation: everything that a figure, a table or a repetition needs, in one JSON file.
 
-use padmm_core::plan::Plan;
+use padmm_core::algorithm::AlgorithmKind;
+use padmm_core::plan::{Plan, PlanDraft};
 use padmm_privacy::{Compositions, PrivacyReport, SensitivityBasis};
-use serde::{Deserialize, Serialize};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::metrics::{ModelMetrics, RoundMetrics};
 use crate::split::{Holdout, Split};
@@ -57,11 +59,23 @@ pub struct Setting {
     /// Seed of split, random graph and simulated noise.
     pub seed: u64,
     /// The checked plan.
+    #[serde(deserialize_with = "any_plan")]
     pub plan: Plan,
     /// `η` as it was used, whether given or derived.
     pub penalty: f64,
     /// Gossip rounds after the private ones.
     pub gossip_rounds: u32,
+}
+
+/// A plan of any algorithm that a simulation knows; by itself a plan reads back those of real sites only.
+fn any_plan<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Plan, D::Error> {
+    let mut text = serde_json::Map::deserialize(deserializer)?;
+    let name = text.remove("algorithm");
+    let name = name.as_ref().and_then(|name| name.as_str()).unwrap_or_default();
+    let algorithm = AlgorithmKind::named(name, &padmm_baselines::ALL)
+        .ok_or_else(|| D::Error::custom(format!("{name:?} is not an algorithm of this program")))?;
+    let draft: PlanDraft = serde_json::from_value(text.into()).map_err(D::Error::custom)?;
+    PlanDraft { algorithm, ..draft }.check().map_err(D::Error::custom)
 }
 
 /// Counts of records. These are computed from records: a simulation may show them, a site may not.
@@ -129,7 +143,7 @@ impl PrivacyRecord {
     pub fn worst(reports: &[PrivacyReport]) -> Option<Self> {
         let worst = reports.iter().max_by(|a, b| a.epsilon_exact.total_cmp(&b.epsilon_exact))?;
         let largest = |f: fn(&PrivacyReport) -> f64| reports.iter().map(f).fold(f64::NEG_INFINITY, f64::max);
-        Some(PrivacyRecord {
+        Some(Self {
             epsilon_exact: worst.epsilon_exact,
             epsilon_paper: largest(|r| r.epsilon_paper),
             delta: worst.delta,
@@ -207,7 +221,7 @@ impl MeanStd {
     pub fn of(values: impl Iterator<Item = f64> + Clone) -> Self {
         let n = values.clone().count() as f64;
         let mean = values.clone().sum::<f64>() / n;
-        MeanStd { mean, std: (values.map(|v| (v - mean) * (v - mean)).sum::<f64>() / n).sqrt() }
+        Self { mean, std: (values.map(|v| (v - mean) * (v - mean)).sum::<f64>() / n).sqrt() }
     }
 }
 

@@ -1,21 +1,22 @@
-//! The driver: moves messages between agents, and looks.
+//! The driver: moves messages between agents, and measures.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
+use padmm_baselines::ADMM;
+use padmm_baselines::mechanism::Unprotected;
 use padmm_core::agent::{Agent, AgentSetup, Outcome};
-use padmm_core::algorithm::AlgorithmKind;
+use padmm_core::calibration::{Calibration, NetworkFacts};
 use padmm_core::data::{Dataset, FeatureSpace};
 use padmm_core::evaluate::score;
 use padmm_core::graph::{Graph, GraphSpec};
-use padmm_core::message::{Incoming, Outgoing};
+use padmm_core::message::{Incoming, Outgoing, SiteIndex};
 use padmm_core::plan::{Output, Plan};
 use padmm_core::schema::Encoded;
-use padmm_core::terms::{Network, Terms};
 use padmm_privacy::{
-    Gate, Mechanism, MemoryLedger, NoiseSource, PrivacyReport, Public, RequiredCertificate, Schedule,
-    SecureNoise, Unprotected,
+    Gate, Mechanism, MemoryLedger, NoiseSource, PrivacyReport, PublicVector, RequiredCertificate, Schedule,
+    SecureNoise,
 };
 use rayon::prelude::*;
 
@@ -25,7 +26,7 @@ use crate::record::{
     Charges, Counts, FORMAT, MeanStd, Optimum, PrivacyRecord, Record, RunRecord, Setting, SiteRecord, Summary,
 };
 use crate::spent::{Spent, spending};
-use crate::split::{Holdout, Sites, Split, deal};
+use crate::split::{Holdout, Sites, Split, partition};
 use crate::{InsecureSeededNoise, SimError};
 
 /// Messages that a thread hears at least before another one is worth its while.
@@ -69,6 +70,14 @@ pub struct SimulationPlan {
 }
 
 impl SimulationPlan {
+    /// Refuses what can be refused before records are shared out.
+    pub(crate) fn check(&self, encoded: &Encoded) -> Result<(), SimError> {
+        if self.runs == 0 {
+            return Err(SimError::NoRuns);
+        }
+        self.check_label(encoded.label_is_binary())
+    }
+
     /// Refuses labels of the kind that the loss is not about.
     pub fn check_label(&self, is_binary: bool) -> Result<(), SimError> {
         let loss = self.plan.settings().loss;
@@ -96,7 +105,7 @@ pub struct Progress {
 }
 
 /// A network made ready: data dealt, terms derived, optimum found.
-pub struct Simulation {
+pub struct PreparedSimulation {
     setting: SimulationPlan,
     names: Vec<String>,
     shards: Vec<Arc<Dataset>>,
@@ -104,7 +113,7 @@ pub struct Simulation {
     site_tests: Vec<Dataset>,
     space: FeatureSpace,
     graph: Graph,
-    terms: Terms,
+    calibration: Calibration,
     /// What has been spent after each round, the largest over agents, in ρ and ε.
     spent: Vec<Spent>,
     optimum: Vec<f64>,
@@ -118,17 +127,17 @@ pub fn simulate(
     encoded: Encoded,
     watch: &(dyn Fn(Progress) + Sync),
 ) -> Result<(Record, Vec<f64>), SimError> {
-    Simulation::prepare(setting, encoded)?.run(watch)
+    PreparedSimulation::prepare(setting, encoded)?.run_all(&|progress| {
+        watch(progress);
+        true
+    })
 }
 
-impl Simulation {
+impl PreparedSimulation {
     /// Deals the data, builds the graph, derives the terms and solves the pooled problem.
     pub fn prepare(setting: SimulationPlan, encoded: Encoded) -> Result<Self, SimError> {
-        if setting.runs == 0 {
-            return Err(SimError::NoRuns);
-        }
-        setting.check_label(encoded.label_is_binary())?;
-        let sites = deal(&encoded, setting.n_agents, setting.split, setting.holdout, setting.seed)?;
+        setting.check(&encoded)?;
+        let sites = partition(&encoded, setting.n_agents, setting.split, setting.holdout, setting.seed)?;
         let graph = setting.graph.build(sites.names.len(), &sites.names, setting.seed)?;
         Self::of_sites(setting, sites, graph, encoded.features, encoded.n_dropped)
     }
@@ -143,21 +152,21 @@ impl Simulation {
     ) -> Result<Self, SimError> {
         let Sites { names, shards, test, site_tests } = sites;
         let n_records: Vec<usize> = shards.iter().map(Dataset::n_records).collect();
-        let network = Network {
+        let network = NetworkFacts {
             graph: &graph,
             n_records: &n_records,
             space: &space,
             norm_bound: shards[0].norm_bound(),
         };
-        let terms = Terms::derive(&setting.plan, &network)?;
+        let calibration = Calibration::derive(&setting.plan, &network)?;
         let train = n_records.iter().sum();
         let counts = Counts { used: train + test.n_records(), dropped, train, test: test.n_records() };
         let shards: Vec<Arc<Dataset>> = shards.into_iter().map(Arc::new).collect();
         let (optimum, mut optimum_scores) = pooled_optimum(&setting.plan, &space, &shards, &test)?;
         let at_site = |t: &Dataset| site_accuracy(setting.plan.settings().loss, t, &optimum);
         optimum_scores.site_accuracy = site_tests.iter().map(at_site).collect();
-        let spent = spending(&terms);
-        Ok(Simulation {
+        let spent = spending(&calibration);
+        Ok(Self {
             setting,
             names,
             shards,
@@ -165,7 +174,7 @@ impl Simulation {
             site_tests,
             space,
             graph,
-            terms,
+            calibration,
             spent,
             optimum,
             optimum_scores,
@@ -184,8 +193,8 @@ impl Simulation {
     }
 
     /// The terms that follow from the plan and public facts.
-    pub fn terms(&self) -> &Terms {
-        &self.terms
+    pub fn calibration(&self) -> &Calibration {
+        &self.calibration
     }
 
     /// Accuracy of a model on the evaluation records, which are all training records if none were set aside; none for regression.
@@ -215,17 +224,9 @@ impl Simulation {
         self.shards.iter().map(|s| s.memory_bytes()).sum()
     }
 
-    /// Runs everything; returns the record and the first site's kept model of the first run.
-    pub fn run(&self, watch: &(dyn Fn(Progress) + Sync)) -> Result<(Record, Vec<f64>), SimError> {
-        self.run_unless(&AtomicBool::new(false), watch)
-    }
-
-    /// The same, given up after the round in which `stop` becomes true.
-    pub fn run_unless(
-        &self,
-        stop: &AtomicBool,
-        watch: &(dyn Fn(Progress) + Sync),
-    ) -> Result<(Record, Vec<f64>), SimError> {
+    /// Runs everything; returns the record and the first site's kept model of the first run. `watch` hears of every round and says
+    /// whether to continue.
+    pub fn run_all(&self, watch: &(dyn Fn(Progress) -> bool + Sync)) -> Result<(Record, Vec<f64>), SimError> {
         let start = Instant::now();
         let plan = &self.setting.plan;
         let is_private = plan.settings().algorithm.is_private();
@@ -235,18 +236,18 @@ impl Simulation {
         let done = AtomicU64::new(0);
         let on_round = |m: &RoundMetrics| {
             let done = done.fetch_add(1, Ordering::Relaxed) + 1;
-            watch(Progress { done, total, average_loss: m.average_loss, epsilon: m.epsilon_exact });
-            !stop.load(Ordering::Relaxed)
+            watch(Progress { done, total, average_loss: m.average_loss, epsilon: m.epsilon_exact })
         };
         let reference = with_reference
             .then(|| {
-                let (plain, terms) = self.reference()?;
-                Ok::<_, SimError>(self.run_while(&plain, &terms, 0, &on_round)?.record)
+                let (plain, calibration) = self.reference()?;
+                let instead = Some((&plain, &calibration));
+                Ok::<_, SimError>(self.run(&RunOptions { run: 0, instead, on_round: &on_round })?.record)
             })
             .transpose()?;
         let runs: Vec<Run> = (0..self.setting.runs)
             .into_par_iter()
-            .map(|run| self.run_while(plan, &self.terms, run, &on_round))
+            .map(|run| self.run(&RunOptions { run, instead: None, on_round: &on_round }))
             .collect::<Vec<_>>()
             .into_iter()
             .collect::<Result<_, _>>()?;
@@ -263,16 +264,16 @@ impl Simulation {
 
     /// The record of some runs of this network.
     pub fn record(&self, runs: Vec<RunRecord>) -> Record {
-        let schedules = self.terms.agents.iter().filter_map(|a| a.noise.as_ref());
-        let reports: Vec<PrivacyReport> = schedules.map(Schedule::report).collect();
-        let named = self.names.iter().zip(&self.terms.agents);
+        let schedules = self.calibration.agents.iter().filter_map(|a| a.noise.as_ref());
+        let reports: Vec<PrivacyReport> = schedules.map(|schedule| schedule.report()).collect();
+        let named = self.names.iter().zip(&self.calibration.agents);
         Record {
             format: FORMAT.to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             setting: self.describe(),
             privacy: PrivacyRecord::worst(&reports),
             noise_source: self.noise_source(0, 0).description().to_owned(),
-            charges: named.filter_map(|(name, a)| charges(name, a.noise.as_ref()?)).collect(),
+            charges: named.filter_map(|(name, a)| charges(name, a.noise.as_deref()?)).collect(),
             optimum: self.optimum_scores.clone(),
             reference: None,
             summary: self.summarize(&runs),
@@ -282,10 +283,10 @@ impl Simulation {
     }
 
     /// The same network without noise: the same penalty where it means the same, else the one that is derived.
-    pub fn reference(&self) -> Result<(Plan, Terms), SimError> {
-        let plain = self.setting.plan.with_algorithm(AlgorithmKind::Admm)?;
+    pub fn reference(&self) -> Result<(Plan, Calibration), SimError> {
+        let plain = self.setting.plan.with_algorithm(ADMM)?;
         let n_records: Vec<usize> = self.shards.iter().map(|s| s.n_records()).collect();
-        let network = Network {
+        let network = NetworkFacts {
             graph: &self.graph,
             n_records: &n_records,
             space: &self.space,
@@ -293,48 +294,24 @@ impl Simulation {
         };
         let mut draft = plain.settings().clone();
         let comparable = self.setting.plan.settings().algorithm.is_decentralized();
-        draft.penalty = comparable.then_some(self.terms.penalty);
+        draft.penalty = comparable.then_some(self.calibration.penalty);
         let plain = draft.check()?;
-        let terms = Terms::derive(&plain, &network)?;
-        Ok((plain, terms))
+        let calibration = Calibration::derive(&plain, &network)?;
+        Ok((plain, calibration))
     }
 
-    /// One run of the plan, round by round.
-    pub fn run_once(&self, run: u32, on_round: &(dyn Fn(&RoundMetrics) + Sync)) -> Result<Run, SimError> {
-        self.run_with(&self.setting.plan, &self.terms, run, on_round)
-    }
-
-    /// One run of `plan` over the network, round by round.
-    pub fn run_with(
-        &self,
-        plan: &Plan,
-        terms: &Terms,
-        run: u32,
-        on_round: &(dyn Fn(&RoundMetrics) + Sync),
-    ) -> Result<Run, SimError> {
-        let always = |metrics: &RoundMetrics| {
-            on_round(metrics);
-            true
-        };
-        self.run_while(plan, terms, run, &always)
-    }
-
-    /// The same for as long as `on_round` says to go on.
-    fn run_while(
-        &self,
-        plan: &Plan,
-        terms: &Terms,
-        run: u32,
-        on_round: &(dyn Fn(&RoundMetrics) -> bool + Sync),
-    ) -> Result<Run, SimError> {
+    /// One run, round by round.
+    pub fn run(&self, options: &RunOptions<'_>) -> Result<Run, SimError> {
+        let &RunOptions { run, instead, on_round } = options;
+        let (plan, calibration) = instead.unwrap_or((&self.setting.plan, &self.calibration));
         let rounds = plan.settings().rounds;
-        let mut agents = self.agents(plan, terms, run)?;
+        let mut agents = self.agents(plan, calibration, run)?;
         let mut trace = Vec::with_capacity(rounds as usize);
         let mut seen: Option<Snapshot> = None;
         while seen.is_some() || agents.iter().any(|a| a.outcome().is_none()) {
             // While the agents are at the next round, the last one is looked at: cores that wait for a slow agent have work.
-            let look = || seen.take().map(|snapshot| self.look(&snapshot, plan));
-            let (metrics, moved) = rayon::join(look, || self.exchange(&mut agents));
+            let measure = || seen.take().map(|snapshot| self.measure(&snapshot, plan));
+            let (metrics, moved) = rayon::join(measure, || self.exchange(&mut agents));
             moved?;
             if let Some(metrics) = metrics {
                 if !on_round(&metrics) {
@@ -349,13 +326,14 @@ impl Simulation {
         }
         let outcomes: Vec<Outcome> =
             agents.iter().map(|a| a.outcome().expect("every agent is done")).collect();
-        let last: Vec<&Public> = outcomes.iter().map(|o| &o.last).collect();
-        let smoothed: Vec<&Public> = outcomes.iter().map(|o| &o.smoothed).collect();
+        let last: Vec<&PublicVector> = outcomes.iter().map(|o| &o.last).collect();
+        let smoothed: Vec<&PublicVector> = outcomes.iter().map(|o| &o.smoothed).collect();
         let kept = match plan.settings().output {
             Output::Smoothed => &smoothed,
             Output::Last => &last,
         };
-        let at_site = |(t, m): (&Dataset, &&Public)| site_accuracy(plan.settings().loss, t, m.as_slice());
+        let at_site =
+            |(t, m): (&Dataset, &&PublicVector)| site_accuracy(plan.settings().loss, t, m.as_slice());
         let record = RunRecord {
             run,
             trace,
@@ -363,15 +341,18 @@ impl Simulation {
             smoothed: self.scores(&smoothed),
             site_accuracy: self.site_tests.iter().zip(kept).map(at_site).collect(),
         };
-        agents.iter().zip(&terms.agents).for_each(|(agent, terms)| check_ledger(agent, terms.noise.as_ref()));
+        agents
+            .iter()
+            .zip(&calibration.agents)
+            .for_each(|(agent, calibration)| check_ledger(agent, calibration.noise.as_deref()));
         Ok(Run { record, outcomes })
     }
 
     /// Every agent's model after every round of one run, `[round][agent]`, and nothing else: no metrics, no gossip. It is
     /// what benchmarks time and independent programs are compared with.
-    pub fn releases(&self, run: u32) -> Result<Vec<Vec<Public>>, SimError> {
+    pub fn releases(&self, run: u32) -> Result<Vec<Vec<PublicVector>>, SimError> {
         let plan = &self.setting.plan;
-        let mut agents = self.agents(plan, &self.terms, run)?;
+        let mut agents = self.agents(plan, &self.calibration, run)?;
         let round = |done: u32| {
             while agents.iter().any(|a| a.rounds_done() <= done) {
                 self.exchange(&mut agents)?;
@@ -400,7 +381,7 @@ impl Simulation {
             .collect::<Result<_, SimError>>()?;
         let listen = |(i, agent): (usize, &mut Agent)| {
             let messages = self.graph.neighbours(i).iter().filter_map(|&j| spoken[j].as_ref());
-            let mut own = messages.filter(|(_, said)| said.is_for(i));
+            let mut own = messages.filter(|(_, said)| said.is_for(SiteIndex(i)));
             own.try_for_each(|(heard, _)| agent.handle_message(heard)).map_err(stopped(i))
         };
         // Hearing is little work: a few messages are not worth a second thread.
@@ -416,16 +397,17 @@ impl Simulation {
             .collect()
     }
 
-    fn agents(&self, plan: &Plan, terms: &Terms, run: u32) -> Result<Vec<Agent>, SimError> {
-        (0..self.names.len()).map(|i| self.agent(plan, terms, run, i)).collect()
+    fn agents(&self, plan: &Plan, calibration: &Calibration, run: u32) -> Result<Vec<Agent>, SimError> {
+        (0..self.names.len()).map(|i| self.agent(plan, calibration, run, i)).collect()
     }
 
-    fn agent(&self, plan: &Plan, terms: &Terms, run: u32, i: usize) -> Result<Agent, SimError> {
+    fn agent(&self, plan: &Plan, calibration: &Calibration, run: u32, i: usize) -> Result<Agent, SimError> {
         let shard = Arc::clone(&self.shards[i]);
-        let (setup, problem) = AgentSetup::of(plan, &self.graph, terms, i, &self.space, shard);
-        let mechanism: Box<dyn Mechanism> = match &setup.terms.noise {
+        let (setup, problem) =
+            AgentSetup::of(plan, &self.graph, calibration, SiteIndex(i), &self.space, shard);
+        let mechanism: Box<dyn Mechanism> = match &setup.calibration.noise {
             Some(schedule) => {
-                let (modulus, tolerance) = (setup.terms.modulus, setup.terms.tolerance);
+                let (modulus, tolerance) = (setup.calibration.modulus, setup.calibration.tolerance);
                 schedule.mechanism(RequiredCertificate { modulus, tolerance })?
             }
             None => Box::new(Unprotected::new(self.space.n_features())?),
@@ -443,12 +425,12 @@ impl Simulation {
         }
     }
 
-    fn look(&self, seen: &Snapshot, plan: &Plan) -> RoundMetrics {
+    fn measure(&self, seen: &Snapshot, plan: &Plan) -> RoundMetrics {
         let loss = plan.settings().loss;
         let round = seen.round;
-        let releases: Vec<&Public> = seen.models.iter().collect();
+        let releases: Vec<&PublicVector> = seen.models.iter().collect();
         let chosen = panel(releases.len());
-        let models: Vec<&Public> = chosen.iter().map(|&i| releases[i]).collect();
+        let models: Vec<&PublicVector> = chosen.iter().map(|&i| releases[i]).collect();
         let smoothed = center(&seen.smoothed.iter().collect::<Vec<_>>());
         let (pooled, at_sites, losses) =
             self.evaluate(self.setting.rank_rounds, |e| e.mean_and_losses(&models, &[&smoothed]));
@@ -476,7 +458,7 @@ impl Simulation {
         }
     }
 
-    fn scores(&self, models: &[&Public]) -> ModelMetrics {
+    fn scores(&self, models: &[&PublicVector]) -> ModelMetrics {
         self.evaluate(true, |e| e.mean(models).0)
     }
 
@@ -502,8 +484,8 @@ impl Simulation {
             holdout: self.setting.holdout,
             seed: self.setting.seed,
             plan: self.setting.plan.clone(),
-            penalty: self.terms.penalty,
-            gossip_rounds: self.terms.gossip_rounds,
+            penalty: self.calibration.penalty,
+            gossip_rounds: self.calibration.gossip_rounds,
         }
     }
 
@@ -531,16 +513,39 @@ impl Simulation {
     }
 }
 
+/// Which run, of what, seen by whom.
+pub struct RunOptions<'a> {
+    /// Runs differ in their noise alone.
+    pub run: u32,
+    /// Another plan for the same network, with what follows from it, such as [`PreparedSimulation::reference`].
+    pub instead: Option<(&'a Plan, &'a Calibration)>,
+    /// Hears of every round and says whether to continue.
+    pub on_round: &'a (dyn Fn(&RoundMetrics) -> bool + Sync),
+}
+
+impl Default for RunOptions<'_> {
+    fn default() -> Self {
+        RunOptions { run: 0, instead: None, on_round: &|_| true }
+    }
+}
+
+impl RunOptions<'_> {
+    /// Run number `run` of the plan, unwatched.
+    pub fn number(run: u32) -> Self {
+        RunOptions { run, ..RunOptions::default() }
+    }
+}
+
 /// What the agents had after a round.
 struct Snapshot {
     round: u32,
-    models: Vec<Public>,
-    smoothed: Vec<Public>,
+    models: Vec<PublicVector>,
+    smoothed: Vec<PublicVector>,
 }
 
 impl Snapshot {
     fn of(agents: &[Agent], round: u32) -> Self {
-        Snapshot {
+        Self {
             round,
             models: agents.iter().map(|a| a.model().clone()).collect(),
             smoothed: agents.iter().map(Agent::smoothed_so_far).collect(),
@@ -557,14 +562,14 @@ pub struct Run {
 }
 
 /// What a site is charged in every round; a free round costs nothing.
-fn charges(site: &str, schedule: &Schedule) -> Option<Charges> {
+fn charges(site: &str, schedule: &dyn Schedule) -> Option<Charges> {
     let rho_per_round = (1..=schedule.rounds()).map(|round| schedule.rho(round)).collect();
     let sensitivity = schedule.report().sensitivity;
     Some(Charges { site: site.to_owned(), sensitivity, rho_per_round })
 }
 
 /// The record states what the plan announced: stops unless that is what the ledger was charged.
-fn check_ledger(agent: &Agent, schedule: Option<&Schedule>) {
+fn check_ledger(agent: &Agent, schedule: Option<&dyn Schedule>) {
     let Some(schedule) = schedule else { return };
     let announced = (1..=schedule.rounds()).filter_map(|round| Some((round, schedule.event(round)?)));
     let charged = agent.debits().iter().map(|d| (d.round, d.event));

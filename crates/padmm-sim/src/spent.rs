@@ -1,6 +1,8 @@
 //! What a run has cost after each of its rounds.
 
-use padmm_core::terms::Terms;
+use std::sync::Arc;
+
+use padmm_core::calibration::Calibration;
 use padmm_privacy::{Schedule, SpentEpsilon};
 use rayon::prelude::*;
 
@@ -13,14 +15,14 @@ pub(crate) struct Spent {
 }
 
 /// The largest over agents, round by round. Sites of one size and degree have one schedule; each is looked at once.
-pub(crate) fn spending(terms: &Terms) -> Vec<Spent> {
-    let mut schedules: Vec<&Schedule> = vec![];
-    for schedule in terms.agents.iter().filter_map(|a| a.noise.as_ref()) {
-        if !schedules.contains(&schedule) {
+pub(crate) fn spending(calibration: &Calibration) -> Vec<Spent> {
+    let mut schedules: Vec<&Arc<dyn Schedule>> = vec![];
+    for schedule in calibration.agents.iter().filter_map(|a| a.noise.as_ref()) {
+        if !schedules.iter().any(|known| Arc::ptr_eq(known, schedule)) {
             schedules.push(schedule);
         }
     }
-    let curve = |schedule: &&Schedule| -> Vec<Spent> {
+    let curve = |schedule: &&Arc<dyn Schedule>| -> Vec<Spent> {
         let of = |(round, epsilon)| Spent {
             rho: schedule.rho(round),
             rho_so_far: schedule.rho_spent(round),

@@ -35,10 +35,10 @@ pub enum Split {
 impl fmt::Display for Split {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Split::Even => write!(f, "even"),
-            Split::Site => write!(f, "site"),
-            Split::LabelSkew(a) => write!(f, "label-skew:{a}"),
-            Split::SizeSkew(a) => write!(f, "size-skew:{a}"),
+            Self::Even => write!(f, "even"),
+            Self::Site => write!(f, "site"),
+            Self::LabelSkew(a) => write!(f, "label-skew:{a}"),
+            Self::SizeSkew(a) => write!(f, "size-skew:{a}"),
         }
     }
 }
@@ -56,10 +56,10 @@ impl FromStr for Split {
             return Err(unknown());
         }
         match name {
-            "even" => Ok(Split::Even),
-            "site" => Ok(Split::Site),
-            "label-skew" => Ok(Split::LabelSkew(alpha)),
-            "size-skew" => Ok(Split::SizeSkew(alpha)),
+            "even" => Ok(Self::Even),
+            "site" => Ok(Self::Site),
+            "label-skew" => Ok(Self::LabelSkew(alpha)),
+            "size-skew" => Ok(Self::SizeSkew(alpha)),
             _ => Err(unknown()),
         }
     }
@@ -73,7 +73,7 @@ impl TryFrom<String> for Split {
 }
 
 impl From<Split> for String {
-    fn from(split: Split) -> String {
+    fn from(split: Split) -> Self {
         split.to_string()
     }
 }
@@ -95,10 +95,10 @@ pub enum Holdout {
 impl fmt::Display for Holdout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Holdout::None => write!(f, "none"),
-            Holdout::Fraction(x) => write!(f, "{x}"),
-            Holdout::Stratified(x) => write!(f, "stratified:{x}"),
-            Holdout::Official => write!(f, "official"),
+            Self::None => write!(f, "none"),
+            Self::Fraction(x) => write!(f, "{x}"),
+            Self::Stratified(x) => write!(f, "stratified:{x}"),
+            Self::Official => write!(f, "official"),
         }
     }
 }
@@ -107,13 +107,13 @@ impl FromStr for Holdout {
     type Err = SimError;
 
     fn from_str(text: &str) -> Result<Self, SimError> {
-        let (number, kind): (&str, fn(f64) -> Holdout) = match text.split_once(':') {
+        let (number, kind): (&str, fn(f64) -> Self) = match text.split_once(':') {
             Some(("stratified", number)) => (number, Holdout::Stratified),
             _ => (text, Holdout::Fraction),
         };
         match text {
-            "none" | "0" => Ok(Holdout::None),
-            "official" => Ok(Holdout::Official),
+            "none" | "0" => Ok(Self::None),
+            "official" => Ok(Self::Official),
             _ => match number.parse::<f64>() {
                 Ok(x) if x > 0.0 && x < 1.0 => Ok(kind(x)),
                 _ => Err(SimError::UnknownHoldout { text: text.to_owned() }),
@@ -130,7 +130,7 @@ impl TryFrom<String> for Holdout {
 }
 
 impl From<Holdout> for String {
-    fn from(holdout: Holdout) -> String {
+    fn from(holdout: Holdout) -> Self {
         holdout.to_string()
     }
 }
@@ -182,7 +182,7 @@ pub struct Places {
 }
 
 /// Deals the records of `encoded` to `n_agents` sites (all the sites of the site column with [`Split::Site`]).
-pub fn deal(
+pub fn partition(
     encoded: &Encoded,
     n_agents: Option<usize>,
     split: Split,
@@ -190,7 +190,7 @@ pub fn deal(
     seed: u64,
 ) -> Result<Sites, SimError> {
     let records = &encoded.records;
-    let places = places(Facts::of(encoded), n_agents, split, holdout, seed)?;
+    let assign = assign(Facts::of(encoded), n_agents, split, holdout, seed)?;
     let collect = |rows: &Vec<usize>| {
         let mut set = records.empty_like();
         set.reserve(rows.len());
@@ -198,15 +198,15 @@ pub fn deal(
         set
     };
     Ok(Sites {
-        shards: places.shards.iter().map(collect).collect(),
-        test: collect(&places.test),
-        site_tests: places.site_tests.iter().map(collect).collect(),
-        names: places.names,
+        shards: assign.shards.iter().map(collect).collect(),
+        test: collect(&assign.test),
+        site_tests: assign.site_tests.iter().map(collect).collect(),
+        names: assign.names,
     })
 }
 
 /// Decides where each record goes, for whoever has the records in another form than encoded.
-pub fn places(
+pub fn assign(
     facts: Facts<'_>,
     n_agents: Option<usize>,
     split: Split,
@@ -292,13 +292,13 @@ fn by_site(facts: Facts<'_>, train: &[usize], n_agents: Option<usize>) -> Result
     if let Some(n) = n_agents.filter(|&n| n != sites.names.len()) {
         return Err(SimError::AgentsAreSites { agents: n, sites: sites.names.len() });
     }
-    let mut places = vec![vec![]; sites.names.len()];
+    let mut assign = vec![vec![]; sites.names.len()];
     for &r in train {
-        places[sites.of_record[r] as usize].push(r);
+        assign[sites.of_record[r] as usize].push(r);
     }
-    match places.iter().position(Vec::is_empty) {
+    match assign.iter().position(Vec::is_empty) {
         Some(empty) => Err(SimError::EmptySite { site: sites.names[empty].clone() }),
-        None => Ok((sites.names.clone(), places)),
+        None => Ok((sites.names.clone(), assign)),
     }
 }
 
@@ -310,17 +310,17 @@ fn by_share(
     generator: &mut ChaCha12Rng,
 ) -> Result<Vec<Vec<usize>>, SimError> {
     for _ in 0..MAX_TRIES {
-        let places = match split {
+        let assign = match split {
             Split::LabelSkew(alpha) => {
-                let mut places = vec![vec![]; n];
+                let mut assign = vec![vec![]; n];
                 let (positive, negative): (Vec<usize>, Vec<usize>) =
                     train.iter().partition(|&&r| labels[r] > 0.0);
                 for class in [positive, negative] {
-                    for (place, rows) in places.iter_mut().zip(cut(&class, &dirichlet(n, alpha, generator))) {
+                    for (place, rows) in assign.iter_mut().zip(cut(&class, &dirichlet(n, alpha, generator))) {
                         place.extend_from_slice(rows);
                     }
                 }
-                places
+                assign
             }
             Split::SizeSkew(alpha) => {
                 cut(&train, &dirichlet(n, alpha, generator)).into_iter().map(<[usize]>::to_vec).collect()
@@ -329,8 +329,8 @@ fn by_share(
                 cut(&train, &vec![1.0 / n as f64; n]).into_iter().map(<[usize]>::to_vec).collect()
             }
         };
-        if places.iter().all(|p| !p.is_empty()) {
-            return Ok(places);
+        if assign.iter().all(|p| !p.is_empty()) {
+            return Ok(assign);
         }
         // A random draw left somebody with nothing: draw again, so that no agent is empty.
     }

@@ -5,21 +5,21 @@
 mod common;
 
 use common::{Random, dense, naive_mean_loss};
+use padmm_baselines::{ADMM, M_ADMM};
 use padmm_core::agent::AgentError;
-use padmm_core::algorithm::AlgorithmKind;
 use padmm_core::data::Dataset;
 use padmm_core::evaluate::score;
 use padmm_core::graph::GraphSpec;
 use padmm_core::loss::Loss;
-use padmm_core::plan::{Output, PlanDraft, PlanError};
+use padmm_core::plan::{Output, OwnSettings, PlanDraft, PlanError};
 use padmm_core::regularizer::Regularizer;
 use padmm_core::schema::Encoded;
 use padmm_data::{Source, load};
 use padmm_privacy::NoiseSource;
-use padmm_sim::split::{Sites, deal};
+use padmm_sim::split::{Sites, partition};
 use padmm_sim::{
-    Holdout, InsecureSeededNoise, NoiseKind, Progress, Record, SimError, Simulation, SimulationPlan, Split,
-    simulate,
+    Holdout, InsecureSeededNoise, NoiseKind, PreparedSimulation, Progress, Record, RunOptions, SimError,
+    SimulationPlan, Split, simulate,
 };
 
 fn shipped(name: &str) -> Encoded {
@@ -117,13 +117,19 @@ fn a_seed_repeats_and_another_does_not() {
 
 #[test]
 fn runs_differ_in_their_noise_and_in_nothing_else() {
-    let simulation = Simulation::prepare(setting(short()), some_adults(600)).unwrap();
-    let trace = |run| simulation.run_once(run, &|_| {}).unwrap().record.trace;
+    let simulation = PreparedSimulation::prepare(setting(short()), some_adults(600)).unwrap();
+    let trace = |run| simulation.run(&RunOptions::number(run)).unwrap().record.trace;
     assert_eq!(trace(1), trace(1), "run 1 alone is run 1 among others");
     assert_ne!(trace(0), trace(1));
-    assert_eq!(simulation.run(&quiet).unwrap().0.runs[1].trace, trace(1));
-    let (plain, terms) = simulation.reference().unwrap();
-    let trace = |run| simulation.run_with(&plain, &terms, run, &|_| {}).unwrap().record.trace;
+    assert_eq!(simulation.run_all(&|_| true).unwrap().0.runs[1].trace, trace(1));
+    let (plain, calibration) = simulation.reference().unwrap();
+    let trace = |run| {
+        simulation
+            .run(&RunOptions { run, instead: Some((&plain, &calibration)), ..RunOptions::default() })
+            .unwrap()
+            .record
+            .trace
+    };
     assert_eq!(trace(0), trace(1), "without noise all runs are one");
 }
 
@@ -181,34 +187,31 @@ fn a_watcher_hears_of_every_round() {
 
 #[test]
 fn a_run_that_is_stopped_ends_after_its_round() {
-    let stop = std::sync::atomic::AtomicBool::new(false);
     let heard = std::sync::atomic::AtomicU64::new(0);
     let watch = |p: Progress| {
         heard.store(p.done, std::sync::atomic::Ordering::Relaxed);
-        stop.store(p.done >= 3, std::sync::atomic::Ordering::Relaxed);
+        p.done < 3
     };
-    let simulation = Simulation::prepare(setting(short()), some_adults(300)).unwrap();
-    let stopped = simulation.run_unless(&stop, &watch);
+    let simulation = PreparedSimulation::prepare(setting(short()), some_adults(300)).unwrap();
+    let stopped = simulation.run_all(&watch);
     assert!(matches!(stopped, Err(SimError::Stopped)));
     assert_eq!(heard.into_inner(), 3, "the reference runs alone, and its third round was the last");
 }
 
 #[test]
 fn settings_by_name_are_the_plan_and_unknown_names_are_listed() {
-    let settings = padmm_sim::Settings {
-        algorithm: Some("dp-admm".into()),
-        loss: Some("huberized-hinge".into()),
-        loss_width: Some(0.25),
-        holdout: Some("0.5".into()),
-        ..Default::default()
-    };
-    let plan = settings.simulation("x", true, false).unwrap();
+    let settings = padmm_sim::Settings::default()
+        .with("algorithm", "dp-admm")
+        .with("loss", "huberized-hinge")
+        .with("loss-width", 0.25)
+        .with("holdout", 0.5);
+    let plan = SimulationPlan::from_settings(&settings, "x", true, false).unwrap();
     assert_eq!(plan.graph, GraphSpec::Star, "the graph that the algorithm needs");
     assert_eq!((plan.split, plan.holdout, plan.seed), (Split::Site, Holdout::Fraction(0.5), 1));
     assert_eq!(plan.plan.settings().loss, Loss::HuberizedHinge { width: 0.25 });
-    let wrong = padmm_sim::Settings { output: Some("both".into()), ..Default::default() };
-    let error = wrong.draft().unwrap_err();
-    assert_eq!(error.to_string(), "--output 'both' is not known: use smoothed, last");
+    let wrong = padmm_sim::Settings::default().with("output", "both");
+    let error = wrong.draft(&padmm_baselines::ALL).unwrap_err();
+    assert_eq!(error.to_string(), "`output = both` is not known: choose one of smoothed, last");
 }
 
 // Splits.
@@ -230,7 +233,7 @@ fn every_record_is_dealt_exactly_once() {
             if n_agents == Some(3000) && holdout != Holdout::None {
                 continue;
             }
-            let Sites { names, shards, test, .. } = deal(encoded, n_agents, split, holdout, 9).unwrap();
+            let Sites { names, shards, test, .. } = partition(encoded, n_agents, split, holdout, 9).unwrap();
             assert_eq!(names.len(), shards.len());
             assert!(shards.iter().all(|s| s.n_records() > 0), "{split}: no agent is empty");
             let n = encoded.records.n_records();
@@ -244,12 +247,13 @@ fn every_record_is_dealt_exactly_once() {
 #[test]
 fn even_means_even_and_random() {
     for n in [1, 2, 3, 5, 7, 64, 999, 1000] {
-        let sites = deal(&some_adults(1000), Some(n), Split::Even, Holdout::None, 1).unwrap();
+        let sites = partition(&some_adults(1000), Some(n), Split::Even, Holdout::None, 1).unwrap();
         let sizes: Vec<usize> = sites.shards.iter().map(Dataset::n_records).collect();
         assert!(sizes.iter().max().unwrap() - sizes.iter().min().unwrap() <= 1, "{n}: {sizes:?}");
     }
     let encoded = some_adults(1000);
-    let first = |seed| deal(&encoded, Some(2), Split::Even, Holdout::None, seed).unwrap().shards.remove(0);
+    let first =
+        |seed| partition(&encoded, Some(2), Split::Even, Holdout::None, seed).unwrap().shards.remove(0);
     assert_ne!(identities([&first(1)]), identities([&first(2)]));
     assert_eq!(identities([&first(1)]), identities([&first(1)]));
 }
@@ -258,7 +262,7 @@ fn even_means_even_and_random() {
 fn sites_of_the_column_are_the_agents() {
     let heart = shipped("heart");
     let column = heart.sites.clone().unwrap();
-    let sites = deal(&heart, None, Split::Site, Holdout::None, 3).unwrap();
+    let sites = partition(&heart, None, Split::Site, Holdout::None, 3).unwrap();
     assert_eq!(sites.names, column.names);
     for (s, shard) in sites.shards.iter().enumerate() {
         let mut own = heart.records.empty_like();
@@ -270,7 +274,7 @@ fn sites_of_the_column_are_the_agents() {
         assert_eq!(identities([shard]), identities([&own]), "{}", sites.names[s]);
     }
     assert_eq!(
-        deal(&heart, Some(column.names.len()), Split::Site, Holdout::None, 3).unwrap().names,
+        partition(&heart, Some(column.names.len()), Split::Site, Holdout::None, 3).unwrap().names,
         column.names
     );
 }
@@ -279,7 +283,7 @@ fn sites_of_the_column_are_the_agents() {
 fn skews_are_skewed_and_fade_with_alpha() {
     let encoded = some_adults(4000);
     let shares = |split| {
-        let sites = deal(&encoded, Some(8), split, Holdout::None, 2).unwrap();
+        let sites = partition(&encoded, Some(8), split, Holdout::None, 2).unwrap();
         let positive = |d: &Dataset| d.labels().iter().filter(|&&z| z > 0.0).count() as f64;
         let share: Vec<f64> = sites.shards.iter().map(|d| positive(d) / d.n_records() as f64).collect();
         let size: Vec<f64> = sites.shards.iter().map(|d| d.n_records() as f64 / 4000.0).collect();
@@ -307,7 +311,7 @@ fn skews_are_skewed_and_fade_with_alpha() {
 #[test]
 fn the_official_test_file_is_set_aside() {
     let adult = shipped("adult");
-    let sites = deal(&adult, Some(5), Split::Even, Holdout::Official, 1).unwrap();
+    let sites = partition(&adult, Some(5), Split::Even, Holdout::Official, 1).unwrap();
     assert_eq!(sites.test.n_records(), 15_060);
     assert_eq!(sites.shards.iter().map(Dataset::n_records).sum::<usize>(), 30_162);
     let mut official = adult.records.empty_like();
@@ -348,7 +352,7 @@ fn splits_and_holdouts_are_read_as_they_are_written() {
 #[test]
 fn what_cannot_be_dealt_is_said() {
     let adult = some_adults(20);
-    let try_deal = |n, split, holdout| match deal(&adult, n, split, holdout, 1) {
+    let try_deal = |n, split, holdout| match partition(&adult, n, split, holdout, 1) {
         Err(error) => error,
         Ok(_) => panic!("an error was expected"),
     };
@@ -374,10 +378,10 @@ fn what_cannot_be_dealt_is_said() {
     );
 
     let mut heart = shipped("heart");
-    let Err(e) = deal(&heart, Some(3), Split::Site, none, 1) else { panic!("an error was expected") };
+    let Err(e) = partition(&heart, Some(3), Split::Site, none, 1) else { panic!("an error was expected") };
     assert!(matches!(e, SimError::AgentsAreSites { agents: 3, .. }), "{e}");
     heart.sites.as_mut().unwrap().names.push("closed".into());
-    let Err(e) = deal(&heart, None, Split::Site, none, 1) else { panic!("an error was expected") };
+    let Err(e) = partition(&heart, None, Split::Site, none, 1) else { panic!("an error was expected") };
     assert!(matches!(&e, SimError::EmptySite { site } if site == "closed"), "{e}");
 }
 
@@ -394,7 +398,7 @@ fn what_cannot_be_simulated_is_said() {
     // A site alone without strong convexity has no sensitivity.
     let alone = PlanDraft { regularizer: Regularizer::None, ..short() };
     let e = error_of(SimulationPlan { n_agents: Some(1), ..setting(alone) }, adult());
-    assert!(matches!(e, SimError::Terms(_)), "{e}");
+    assert!(matches!(e, SimError::Calibration(_)), "{e}");
     let e = error_of(setting(PlanDraft { tolerance: Some(1e-14), ..short() }), adult());
     let SimError::Agent { site, problem: AgentError::ToleranceNotReached { round: 1, .. } } = &e else {
         panic!("{e}");
@@ -464,9 +468,9 @@ fn a_trace_agrees_with_a_second_computation() {
         let plan = PlanDraft { rounds: 3, ..PlanDraft::default() };
         let setting = SimulationPlan { holdout, runs: 1, reference: false, ..setting(plan) };
         let Sites { shards, test, .. } =
-            deal(&encoded, setting.n_agents, setting.split, holdout, setting.seed).unwrap();
-        let simulation = Simulation::prepare(setting.clone(), encoded).unwrap();
-        let run = simulation.run_once(0, &|_| {}).unwrap();
+            partition(&encoded, setting.n_agents, setting.split, holdout, setting.seed).unwrap();
+        let simulation = PreparedSimulation::prepare(setting.clone(), encoded).unwrap();
+        let run = simulation.run(&RunOptions::default()).unwrap();
         let models: Vec<&[f64]> = run.outcomes.iter().map(|o| o.last.as_slice()).collect();
         let seen = run.record.trace[2];
         let mean = |f: &dyn Fn(usize) -> f64| (0..5).map(f).sum::<f64>() / 5.0;
@@ -538,7 +542,7 @@ fn summaries_are_means_over_runs_and_the_csv_has_every_round() {
 
 #[test]
 fn without_privacy_nothing_is_charged() {
-    let plan = PlanDraft { algorithm: AlgorithmKind::Admm, ..short() };
+    let plan = PlanDraft { algorithm: ADMM, ..short() };
     let (record, _) =
         simulate(SimulationPlan { runs: 1, ..setting(plan) }, some_adults(300), &quiet).unwrap();
     assert!(record.privacy.is_none() && record.charges.is_empty() && record.reference.is_none());
@@ -555,8 +559,8 @@ fn more_agents_than_the_panel_are_scored_at_the_end() {
     }
     let plan = PlanDraft { rounds: 2, ..PlanDraft::default() };
     let setting = SimulationPlan { n_agents: Some(40), runs: 1, reference: false, ..setting(plan) };
-    let simulation = Simulation::prepare(setting.clone(), some_adults(500)).unwrap();
-    let run = simulation.run_once(0, &|_| {}).unwrap();
+    let simulation = PreparedSimulation::prepare(setting.clone(), some_adults(500)).unwrap();
+    let run = simulation.run(&RunOptions::default()).unwrap();
     assert_eq!(run.outcomes.len(), 40);
     assert!(run.record.last.loss.is_finite() && run.record.smoothed.loss < run.record.last.loss);
 }
@@ -565,19 +569,18 @@ fn more_agents_than_the_panel_are_scored_at_the_end() {
 fn the_curve_of_a_run_is_the_largest_over_sites_in_every_round() {
     // Sites of very different sizes whose charges grow: the one with the larger total is not ahead in every round.
     let plan = PlanDraft {
-        algorithm: AlgorithmKind::MAdmm,
+        algorithm: M_ADMM,
         rounds: 20,
         penalty: Some(2e-3),
-        penalty_growth: Some(1.0),
-        rate_growth: Some(1.03),
+        own: OwnSettings::default().with("penalty-growth", 1.0).with("rate-growth", 1.03),
         accountant: padmm_privacy::AccountantKind::Basic,
         ..short()
     };
     let skewed = SimulationPlan { split: Split::SizeSkew(0.3), n_agents: Some(3), ..setting(plan) };
-    let simulation = Simulation::prepare(skewed, some_adults(3000)).unwrap();
-    let trace = simulation.run_once(0, &|_| {}).unwrap().record.trace;
+    let simulation = PreparedSimulation::prepare(skewed, some_adults(3000)).unwrap();
+    let trace = simulation.run(&RunOptions::default()).unwrap().record.trace;
     let curves: Vec<_> =
-        simulation.terms().agents.iter().map(|a| a.noise.as_ref().unwrap().epsilon_curve()).collect();
+        simulation.calibration().agents.iter().map(|a| a.noise.as_ref().unwrap().epsilon_curve()).collect();
     for (k, metrics) in trace.iter().enumerate() {
         let largest = curves.iter().map(|c| c[k].paper).fold(0.0, f64::max);
         assert_eq!(metrics.epsilon_paper, Some(largest), "round {}", k + 1);

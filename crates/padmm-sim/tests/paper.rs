@@ -3,6 +3,7 @@
 #[path = "../../padmm-core/tests/common/mod.rs"]
 mod common;
 
+use padmm_baselines::ADMM;
 use std::sync::Arc;
 
 use common::{
@@ -10,9 +11,10 @@ use common::{
     space,
 };
 use padmm_core::agent::Agent;
-use padmm_core::algorithm::{Algorithm, AlgorithmKind, ConsensusAdmm, Local};
+use padmm_core::algorithm::{Algorithm, ConsensusAdmm, Local, P_ADMM};
 use padmm_core::graph::{GraphSpec, gossip_contraction, metropolis_self_weight, metropolis_weight};
 use padmm_core::loss::Loss;
+use padmm_core::message::SiteIndex;
 use padmm_core::plan::PlanDraft;
 use padmm_core::regularizer::Regularizer;
 use padmm_core::schema::Encoded;
@@ -20,10 +22,10 @@ use padmm_core::solver::Solver;
 use padmm_core::step;
 use padmm_data::{Source, load};
 use padmm_privacy::{
-    Accountant, AccountantKind, Delta, Drawn, Event, GdpAccountant, Public, ZcdpAccountant, ZcdpConversion,
-    ZcdpRho, dynamic_curve, gdp_epsilon, outward, paper_epsilon, rho_to_mu,
+    Accountant, AccountantKind, Delta, Drawn, Event, GdpAccountant, PublicVector, ZcdpAccountant,
+    ZcdpConversion, ZcdpRho, dynamic_curve, gdp_epsilon, outward, paper_epsilon, rho_to_mu,
 };
-use padmm_sim::{Holdout, Record, Simulation, SimulationPlan, Split, simulate};
+use padmm_sim::{Holdout, PreparedSimulation, Record, SimulationPlan, Split, simulate};
 
 fn adult() -> Encoded {
     load(&Source::Shipped("adult".into())).unwrap().encoded
@@ -49,12 +51,13 @@ fn quiet(_: padmm_sim::Progress) {}
 
 /// A private world that is small enough to look at every number.
 fn private_world(text: &str, n_agents: usize) -> World {
-    World::small(text, n_agents, draft(AlgorithmKind::PAdmm))
+    World::small(text, n_agents, draft(P_ADMM))
 }
 
 /// The point that an agent computed in the round that it just released: the release less its noise, on the grid.
 fn unnoised(world: &World, i: usize, round: u32, agent: &Agent, noise: &common::Remembered) -> Vec<f64> {
-    let exponent = world.terms.agents[i].noise.as_ref().unwrap().as_gaussian().unwrap().grid_exponent(round);
+    let exponent =
+        world.calibration.agents[i].noise.as_ref().unwrap().as_gaussian().unwrap().grid_exponent(round);
     let step = 2f64.powi(exponent);
     let drawn = &noise.lock().unwrap()[round as usize - 1].1;
     agent.released().as_slice().iter().zip(drawn).map(|(x, z)| x - step * *z as f64).collect()
@@ -67,7 +70,7 @@ fn problem_pooled_optimum_on_adult() {
     let encoded = adult();
     assert_eq!((encoded.records.n_records(), encoded.records.n_features()), (45_222, 104));
     let records = encoded.records.clone();
-    let simulation = Simulation::prepare(setting(PlanDraft::default()), encoded).unwrap();
+    let simulation = PreparedSimulation::prepare(setting(PlanDraft::default()), encoded).unwrap();
     let x = simulation.optimum();
     // Shards of equal size up to one record: the mean over sites is the mean over records to 1e-6.
     let loss = naive_mean_loss(&records, Loss::Logistic, x);
@@ -118,7 +121,7 @@ fn admm_without_noise_reaches_the_pooled_optimum_on_every_graph() {
         ("regular:3", 8),
         ("edges:1-2,2-3,3-4,4-2,4-5", 5),
     ] {
-        let plan = PlanDraft { rounds: 700, tolerance: Some(1e-9), ..draft(AlgorithmKind::Admm) };
+        let plan = PlanDraft { rounds: 700, tolerance: Some(1e-9), ..draft(ADMM) };
         let found = settles_at_the_optimum(&World::small(text, n, plan));
         assert!(found < 1e-6, "{text}: {found:e}");
     }
@@ -134,8 +137,7 @@ fn admm_without_noise_reaches_the_pooled_optimum_for_every_loss_and_regulariser(
         (Loss::Squared, l2),
         (Loss::Logistic, Regularizer::ElasticNet { strength, l1_ratio: 0.5 }),
     ] {
-        let plan =
-            PlanDraft { rounds: 700, tolerance: Some(1e-9), loss, regularizer, ..draft(AlgorithmKind::Admm) };
+        let plan = PlanDraft { rounds: 700, tolerance: Some(1e-9), loss, regularizer, ..draft(ADMM) };
         let found = settles_at_the_optimum(&World::small("ring", 4, plan));
         assert!(found < 1e-6, "{loss} with {regularizer}: {found:e}");
     }
@@ -144,9 +146,9 @@ fn admm_without_noise_reaches_the_pooled_optimum_for_every_loss_and_regulariser(
 #[test]
 fn admm_without_noise_reaches_the_pooled_optimum_on_adult() {
     let encoded = adult();
-    let sites = padmm_sim::split::deal(&encoded, Some(5), Split::Even, Holdout::None, 3).unwrap();
+    let sites = padmm_sim::split::partition(&encoded, Some(5), Split::Even, Holdout::None, 3).unwrap();
     let plan = PlanDraft {
-        algorithm: AlgorithmKind::Admm,
+        algorithm: ADMM,
         rounds: 330,
         penalty: Some(1e-3),
         tolerance: Some(1e-8),
@@ -165,7 +167,7 @@ fn algorithm_primal_step_satisfies_its_optimality_condition() {
     // (u-xxx): ∇f_i(x) + α_i + 2ηd_i x − η Σ_j (x̃_i + x̃_j) = 0 with the *released* x̃_i, noise and all.
     let world = private_world("edges:1-2,2-3,3-1,3-4", 4);
     let (mut agents, noise) = world.agents(|i| 40 + i as u64);
-    let eta = world.terms.penalty;
+    let eta = world.calibration.penalty;
     let zero = vec![0.0; N_FEATURES];
     let mut released = vec![zero.clone(); 4];
     let mut own = vec![zero.clone(); 4];
@@ -180,9 +182,10 @@ fn algorithm_primal_step_satisfies_its_optimality_condition() {
                     residual[j] += eta * (2.0 * x[j] - released[i][j] - released[k][j]);
                 }
             }
-            let terms = &world.terms.agents[i];
-            let step = 2f64.powi(terms.noise.as_ref().unwrap().as_gaussian().unwrap().grid_exponent(round));
-            let allowed = terms.tolerance + step * (0.25 + terms.modulus) * 3.0;
+            let calibration = &world.calibration.agents[i];
+            let step =
+                2f64.powi(calibration.noise.as_ref().unwrap().as_gaussian().unwrap().grid_exponent(round));
+            let allowed = calibration.tolerance + step * (0.25 + calibration.modulus) * 3.0;
             assert!(norm(&residual) <= allowed, "round {round}, agent {i}: {:e}", norm(&residual));
             // Algorithm 1 read literally, with the agent's own un-noised point, is another equation.
             let swapped: Vec<f64> = (0..N_FEATURES)
@@ -202,7 +205,7 @@ fn algorithm_perturbation_has_the_variance_of_the_schedule() {
     let (mut agents, noise) = world.agents(|i| 40 + i as u64);
     world.run(&mut agents, |_, _| {});
     for (i, noise) in noise.iter().enumerate() {
-        let schedule = world.terms.agents[i].noise.as_ref().unwrap().as_gaussian().unwrap();
+        let schedule = world.calibration.agents[i].noise.as_ref().unwrap().as_gaussian().unwrap();
         let drawn = noise.lock().unwrap();
         assert_eq!(drawn.len(), 6, "one draw a round, and none for gossip");
         for (k, (scale, values)) in drawn.iter().enumerate() {
@@ -227,7 +230,7 @@ fn algorithm_dual_step_adds_the_disagreement() {
             for &j in world.graph.neighbours(i) {
                 let (own, other) = (agents[i].released().as_slice(), agents[j].released().as_slice());
                 for c in 0..N_FEATURES {
-                    dual[c] += world.terms.penalty * (own[c] - other[c]);
+                    dual[c] += world.calibration.penalty * (own[c] - other[c]);
                 }
             }
             let found = agents[i].algorithm().dual().as_slice();
@@ -289,7 +292,7 @@ fn algorithm_outputs_the_last_release_and_the_smoothed_model() {
     });
     let mean: Vec<f64> = (0..N_FEATURES).map(|c| averages.iter().map(|a| a[c]).sum::<f64>() / 4.0).collect();
     let scattered = averages.iter().map(|a| distance(a, &mean)).fold(0.0, f64::max);
-    for _ in 0..world.terms.gossip_rounds {
+    for _ in 0..world.calibration.gossip_rounds {
         let mixed = |i: usize, c: usize| {
             let own = metropolis_self_weight(&world.graph, i) * averages[i][c];
             let heard = |&j: &usize| metropolis_weight(&world.graph, i, j) * averages[j][c];
@@ -297,7 +300,7 @@ fn algorithm_outputs_the_last_release_and_the_smoothed_model() {
         };
         averages = (0..4).map(|i| std::array::from_fn(|c| mixed(i, c))).collect();
     }
-    let rate = gossip_contraction(&world.graph).powi(world.terms.gossip_rounds as i32);
+    let rate = gossip_contraction(&world.graph).powi(world.calibration.gossip_rounds as i32);
     assert!(rate <= 1e-6, "enough rounds for a millionth");
     for (i, agent) in agents.iter().enumerate() {
         let outcome = agent.outcome().unwrap();
@@ -321,7 +324,7 @@ fn algorithm_is_equivariant_under_renaming_agents() {
     let original = shards(5, 5);
     let mut permuted = original.clone();
     (0..5).for_each(|i| permuted[renamed[i]] = Arc::clone(&original[i]));
-    let plan = PlanDraft { tolerance: Some(1e-9), ..draft(AlgorithmKind::PAdmm) };
+    let plan = PlanDraft { tolerance: Some(1e-9), ..draft(P_ADMM) };
     let one = World::new(spec(&|i| i), original, space(), plan.clone());
     let two = World::new(spec(&|i| renamed[i]), permuted, space(), plan);
     let trace = |world: &World, seed: &dyn Fn(usize) -> u64| {
@@ -351,31 +354,33 @@ fn algorithm_uses_nothing_private_from_the_round_before() {
     let world = private_world("ring", 4);
     let (mut agents, noise) = world.agents(|i| 40 + i as u64);
     let degree = |i: usize| world.graph.degree(i);
-    let eta = world.terms.penalty;
+    let eta = world.calibration.penalty;
     let mut shadows: Vec<_> = (0..4).map(|i| ConsensusAdmm::new(eta, N_FEATURES, degree(i))).collect();
     let mut random = Random::new(77);
     world.run(&mut agents, |round, agents| {
         for (i, shadow) in shadows.iter_mut().enumerate() {
             let problem = world.problem(i);
-            let terms = &world.terms.agents[i];
+            let calibration = &world.calibration.agents[i];
             let mut nonsense: Vec<f64> = random.normals(N_FEATURES).iter().map(|v| 30.0 * v).collect();
             let local = Local {
                 problem: &problem,
                 solver: &mut Solver::new(),
                 warm_start: &mut nonsense,
-                tolerance: terms.tolerance,
+                tolerance: calibration.tolerance,
             };
             let certified = shadow.compute(round, &Drawn::visible(round, vec![]), local).unwrap();
             let x = unnoised(&world, i, round, &agents[i], &noise[i]);
-            let step = 2f64.powi(terms.noise.as_ref().unwrap().as_gaussian().unwrap().grid_exponent(round));
-            let allowed = 2.0 * terms.tolerance / terms.modulus + step * (N_FEATURES as f64).sqrt();
+            let step =
+                2f64.powi(calibration.noise.as_ref().unwrap().as_gaussian().unwrap().grid_exponent(round));
+            let allowed =
+                2.0 * calibration.tolerance / calibration.modulus + step * (N_FEATURES as f64).sqrt();
             let apart = distance(&certified.point, &x);
             assert!(apart <= allowed, "round {round}, agent {i}: {apart:e} against {allowed:e}");
         }
         for (i, shadow) in shadows.iter_mut().enumerate() {
-            let others: Vec<Arc<Public>> =
+            let others: Vec<Arc<PublicVector>> =
                 world.graph.neighbours(i).iter().map(|&j| Arc::new(agents[j].released().clone())).collect();
-            shadow.conclude(round, Some(agents[i].released()), &others);
+            shadow.finish_turn(round, Some(agents[i].released()), &others);
         }
     });
 }
@@ -383,24 +388,24 @@ fn algorithm_uses_nothing_private_from_the_round_before() {
 #[test]
 fn an_edge_is_dropped_exactly() {
     // Five agents on a ring with a chord; the chord goes after three rounds, at both ends.
-    let plan = PlanDraft { rounds: 700, tolerance: Some(1e-9), ..draft(AlgorithmKind::Admm) };
+    let plan = PlanDraft { rounds: 700, tolerance: Some(1e-9), ..draft(ADMM) };
     let world = World::small("edges:1-2,2-3,3-4,4-5,5-1,1-3", 5, plan);
     let optimum = world.optimum();
     let (mut agents, _) = world.agents(|i| i as u64);
     for _ in 0..3 {
         world.exchange(&mut agents, |_, _| true);
     }
-    let before: Vec<Public> = agents[0].algorithm().edge_duals().to_vec();
+    let before: Vec<PublicVector> = agents[0].algorithm().edge_duals().to_vec();
     assert_eq!(world.graph.neighbours(0), [1, 2, 4]);
-    agents[0].drop_neighbour(2);
-    agents[2].drop_neighbour(0);
+    agents[0].drop_neighbour(SiteIndex(2));
+    agents[2].drop_neighbour(SiteIndex(0));
     let after = agents[0].algorithm();
     assert_eq!(after.edge_duals(), [before[0].clone(), before[2].clone()]);
-    let mut remaining = Public::zeros(N_FEATURES);
+    let mut remaining = PublicVector::zeros(N_FEATURES);
     remaining.add_scaled(1.0, &before[0]);
     remaining.add_scaled(1.0, &before[2]);
     assert_eq!(after.dual(), &remaining, "α_1 is the sum of the duals that are left");
-    let mut sum = Public::zeros(N_FEATURES);
+    let mut sum = PublicVector::zeros(N_FEATURES);
     agents.iter().for_each(|a| sum.add_scaled(1.0, a.algorithm().dual()));
     assert!(norm(sum.as_slice()) < 1e-14, "Σ_i α_i = 0 still");
     assert!(norm(before[1].as_slice()) > 1e-6, "what was dropped was not zero");
@@ -424,12 +429,14 @@ fn theorem_2_every_round_is_charged_its_rho() {
         assert!(agents.iter().all(|a| a.debits().len() == round as usize), "charged round by round");
     });
     for (i, agent) in agents.iter().enumerate() {
-        let schedule = world.terms.agents[i].noise.as_ref().unwrap().as_gaussian().unwrap();
+        let schedule = world.calibration.agents[i].noise.as_ref().unwrap().as_gaussian().unwrap();
         let curve = dynamic_curve(schedule.rho(1), &world.plan.decay());
         for (k, debit) in agent.debits().iter().enumerate() {
             let Event::Gaussian { sensitivity, noise_std } = debit.event else { panic!("Gaussian noise") };
             assert_eq!((debit.round as usize, debit.site.as_str()), (k + 1, &*format!("site-{i}")));
-            assert!(sensitivity >= 2.0 / world.shards[i].n_records() as f64 / world.terms.agents[i].modulus);
+            assert!(
+                sensitivity >= 2.0 / world.shards[i].n_records() as f64 / world.calibration.agents[i].modulus
+            );
             let expected = sensitivity * sensitivity / (2.0 * noise_std * noise_std);
             let rho = debit.event.rho().unwrap().value();
             assert!(rho >= expected * (1.0 - 1e-15) && rho <= expected * (1.0 + 1e-14));
@@ -441,7 +448,7 @@ fn theorem_2_every_round_is_charged_its_rho() {
 #[test]
 fn theorem_3_charges_add_up_and_replaying_them_gives_the_reported_epsilon() {
     for (decay, accountant) in [(0.995, AccountantKind::Exact), (0.9, AccountantKind::Paper)] {
-        let plan = PlanDraft { rounds: 20, decay, accountant, epsilon: 3.0, ..draft(AlgorithmKind::PAdmm) };
+        let plan = PlanDraft { rounds: 20, decay, accountant, epsilon: 3.0, ..draft(P_ADMM) };
         let world = World::small("ring", 3, plan);
         let (mut agents, _) = world.agents(|i| i as u64);
         world.run(&mut agents, |_, _| {});
@@ -499,11 +506,11 @@ fn smoothing_weights_are_squares_and_gossip_keeps_the_mean() {
     let world = private_world("star", 4);
     let (mut agents, _) = world.agents(|i| i as u64);
     world.exchange(&mut agents, |_, _| true);
-    let models: Vec<&Public> = agents.iter().map(Agent::released).collect();
+    let models: Vec<&PublicVector> = agents.iter().map(Agent::released).collect();
     let mean = padmm_sim::metrics::center(&models);
-    let mixed: Vec<Public> = (0..4)
+    let mixed: Vec<PublicVector> = (0..4)
         .map(|i| {
-            let heard: Vec<(f64, &Public)> = world
+            let heard: Vec<(f64, &PublicVector)> = world
                 .graph
                 .neighbours(i)
                 .iter()

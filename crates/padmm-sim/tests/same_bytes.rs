@@ -7,11 +7,10 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use padmm_core::algorithm::AlgorithmKind;
 use padmm_core::graph::GraphSpec;
 use padmm_core::plan::PlanDraft;
 use padmm_data::{Source, load};
-use padmm_sim::{Holdout, NoiseKind, Simulation, SimulationPlan, Split};
+use padmm_sim::{Holdout, NoiseKind, PreparedSimulation, SimulationPlan, Split};
 use sha2::{Digest, Sha256};
 
 const GRAPHS: [&str; 3] = ["complete", "ring", "star"];
@@ -22,7 +21,7 @@ fn digests() -> String {
     let mut lines = String::new();
     for dataset in ["adult", "heart"] {
         let encoded = load(&Source::Shipped(dataset.into())).unwrap().encoded;
-        for algorithm in AlgorithmKind::ALL {
+        for algorithm in padmm_baselines::ALL {
             for graph in GRAPHS {
                 let setting = SimulationPlan {
                     dataset: dataset.into(),
@@ -38,7 +37,7 @@ fn digests() -> String {
                     plan: PlanDraft { algorithm, rounds: ROUNDS, ..PlanDraft::default() }.check().unwrap(),
                 };
                 // Some algorithms run on one graph only.
-                let Ok(simulation) = Simulation::prepare(setting, encoded.clone()) else { continue };
+                let Ok(simulation) = PreparedSimulation::prepare(setting, encoded.clone()) else { continue };
                 let mut hash = Sha256::new();
                 for model in simulation.releases(0).unwrap().iter().flatten() {
                     model.as_slice().iter().for_each(|value| hash.update(value.to_le_bytes()));

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use padmm_privacy::{Certified, Drawn, Public};
+use padmm_privacy::{Certified, Drawn, PublicVector};
 
 use super::{Algorithm, Local};
 use crate::agent::AgentError;
@@ -25,10 +25,10 @@ pub struct ConsensusAdmm {
     /// The degree that the plan started with. It stays in the quadratic term when a neighbour is lost, with the agent's own
     /// last release in the neighbour's place: the modulus, and with it the sensitivity, must not shrink mid-run.
     planned_degree: usize,
-    pub(super) own: Public,
-    pub(super) others: Vec<Arc<Public>>,
-    edge_duals: Vec<Public>,
-    dual: Public,
+    pub(super) own: PublicVector,
+    pub(super) others: Vec<Arc<PublicVector>>,
+    edge_duals: Vec<PublicVector>,
+    dual: PublicVector,
     /// Memory for the linear term of a solve; empty between solves.
     pub(super) linear: Vec<f64>,
 }
@@ -36,9 +36,9 @@ pub struct ConsensusAdmm {
 impl ConsensusAdmm {
     /// The start: `x̃⁰ = 0` everywhere, known to all, and zero duals.
     pub fn new(penalty: f64, n_features: usize, degree: usize) -> Self {
-        let zero = Public::zeros(n_features);
+        let zero = PublicVector::zeros(n_features);
         let start = Arc::new(zero.clone());
-        ConsensusAdmm {
+        Self {
             penalty,
             growth: 1.0,
             ridge: 0.0,
@@ -65,7 +65,18 @@ impl ConsensusAdmm {
         self
     }
 
-    pub(super) fn planned_degree(&self) -> usize {
+    /// What the agent released last.
+    pub fn own(&self) -> &PublicVector {
+        &self.own
+    }
+
+    /// What its neighbours released last, in their order.
+    pub fn others(&self) -> &[Arc<PublicVector>] {
+        &self.others
+    }
+
+    /// Neighbours that the plan gave the agent, lost ones included.
+    pub fn planned_degree(&self) -> usize {
         self.planned_degree
     }
 
@@ -80,7 +91,7 @@ impl ConsensusAdmm {
 
     /// (primal) with a penalty of this round's own, and with the noise of objective perturbation if it was drawn:
     /// `x_i = argmin_x f_i(x) + ⟨α_i + b, x⟩ + η Σ_{j∈V_i} ‖x − ½(x̃_i + x̃_j)‖² + ½·ridge·‖x‖²`
-    pub(super) fn solve(
+    pub fn solve(
         &mut self,
         round: u32,
         penalty: f64,
@@ -102,13 +113,13 @@ impl ConsensusAdmm {
     }
 
     /// Keeps what was said, without a dual step.
-    pub(super) fn keep(&mut self, own: &Public, others: &[Arc<Public>]) {
+    pub fn keep(&mut self, own: &PublicVector, others: &[Arc<PublicVector>]) {
         self.own.clone_from(own);
         self.others.iter_mut().zip(others).for_each(|(kept, other)| kept.clone_from(other));
     }
 
     /// (dual) with a step of this round's own: `α_i ← α_i + η Σ_{j∈V_i} (x̃_i − x̃_j)`, edge by edge.
-    pub(super) fn ascend(&mut self, penalty: f64) {
+    pub fn ascend(&mut self, penalty: f64) {
         for (edge, other) in self.edge_duals.iter_mut().zip(&self.others) {
             step::dual_edge(edge, penalty, &self.own, other);
         }
@@ -142,12 +153,12 @@ impl Algorithm for ConsensusAdmm {
     }
 
     /// (dual): `α_i^{k+1} = α_i^k + η Σ_{j∈V_i} (x̃_i^{k+1} − x̃_j^{k+1})`, edge by edge.
-    fn conclude(&mut self, _turn: u32, own: Option<&Public>, others: &[Arc<Public>]) {
+    fn finish_turn(&mut self, _turn: u32, own: Option<&PublicVector>, others: &[Arc<PublicVector>]) {
         self.keep(own.expect("every agent releases in every round"), others);
         self.ascend(self.penalty);
     }
 
-    fn model(&self) -> &Public {
+    fn model(&self) -> &PublicVector {
         &self.own
     }
 
@@ -162,11 +173,11 @@ impl Algorithm for ConsensusAdmm {
         self.sum_edge_duals();
     }
 
-    fn dual(&self) -> &Public {
+    fn dual(&self) -> &PublicVector {
         &self.dual
     }
 
-    fn edge_duals(&self) -> &[Public] {
+    fn edge_duals(&self) -> &[PublicVector] {
         &self.edge_duals
     }
 }

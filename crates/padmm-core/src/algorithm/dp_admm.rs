@@ -15,39 +15,57 @@
 
 use std::sync::Arc;
 
-use padmm_privacy::{Certified, Decay, Drawn, NoiseSchedule, PrivacyError, Public};
+use padmm_privacy::{Certified, Decay, Drawn, NoiseSchedule, PrivacyError, PublicVector};
 
 use super::gradient_step::gradient_step;
-use super::{Algorithm, Duty, Local, Peers, Speech, Start, padmm};
+use super::{
+    Algorithm, AlgorithmInputs, AlgorithmKind, AlgorithmSpec, DP_ADMM, Description, Emission, GraphNeeded,
+    Guarantee, Local, Needs, Peers, TurnAction, padmm,
+};
 use crate::agent::AgentError;
+use crate::calibration::{CalibrationInputs, SiteCalibration};
+use crate::plan::OwnSetting;
 use crate::regularizer::norm_up;
 use crate::solvable::Demand;
-use crate::terms::{AgentTerms, SiteFacts};
+
+/// Linearised ADMM with a server agent.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DpAdmm;
+
+/// `c_w`: it shapes the step sizes, no guarantee rests on it.
+const MODEL_BOUND: OwnSetting = OwnSetting {
+    name: "model-bound",
+    value: "C",
+    help: "Norm that models are expected to stay below; shapes step sizes only",
+    default: 5.0,
+    allows: |bound| bound > 0.0 && bound.is_finite(),
+    rule: "a positive number",
+};
 
 /// State of one agent; the server has a few things more.
-pub struct DpAdmm {
+struct ServerAdmm {
     penalty: f64,
     /// `1/τ_k` of every round.
     inverse_steps: Vec<f64>,
     n_agents: usize,
-    own: Public,
-    dual: Public,
-    model: Public,
+    own: PublicVector,
+    dual: PublicVector,
+    model: PublicVector,
     /// Memory for what a step is taken from.
-    center: Public,
+    center: PublicVector,
     server: Option<Server>,
 }
 
 /// What the server knows of the leaves: their last releases, and their duals, which it computes for itself.
 struct Server {
-    releases: Vec<Arc<Public>>,
-    duals: Vec<Public>,
+    releases: Vec<Arc<PublicVector>>,
+    duals: Vec<PublicVector>,
 }
 
-impl DpAdmm {
+impl ServerAdmm {
     /// The start, with everything at zero. The site with a neighbour for every other site is the server.
-    pub fn new(start: &Start<'_>) -> Self {
-        let zero = Public::zeros(start.n_features);
+    fn new(start: &AlgorithmInputs<'_>) -> Self {
+        let zero = PublicVector::zeros(start.n_features);
         let is_server = start.site == 0;
         assert!(
             !is_server || start.degree() + 1 == start.n_agents,
@@ -56,9 +74,9 @@ impl DpAdmm {
         let leaves = start.degree();
         let start_at = Arc::new(zero.clone());
         let server = Server { releases: vec![start_at; leaves], duals: vec![zero.clone(); leaves] };
-        DpAdmm {
+        Self {
             penalty: start.penalty,
-            inverse_steps: start.terms.inverse_steps.clone(),
+            inverse_steps: start.calibration.inverse_steps.clone(),
             n_agents: start.n_agents,
             own: zero.clone(),
             dual: zero.clone(),
@@ -103,18 +121,20 @@ impl DpAdmm {
     }
 }
 
-impl Algorithm for DpAdmm {
+impl Algorithm for ServerAdmm {
     fn turns_per_round(&self) -> u32 {
         2
     }
 
-    fn duty(&self, turn: u32) -> Duty {
+    fn action(&self, turn: u32) -> TurnAction {
         let going_in = turn % 2 == 1;
         match (going_in, self.server.is_some()) {
-            (true, true) => Duty { speech: Speech::Release, to: Peers::Nobody, hears: Peers::All },
-            (true, false) => Duty { speech: Speech::Release, to: Peers::Only(0), hears: Peers::Nobody },
-            (false, true) => Duty { speech: Speech::Derived, to: Peers::All, hears: Peers::Nobody },
-            (false, false) => Duty { hears: Peers::Only(0), ..Duty::IDLE },
+            (true, true) => TurnAction { emission: Emission::Release, to: Peers::Nobody, hears: Peers::All },
+            (true, false) => {
+                TurnAction { emission: Emission::Release, to: Peers::Only(0), hears: Peers::Nobody }
+            }
+            (false, true) => TurnAction { emission: Emission::Derived, to: Peers::All, hears: Peers::Nobody },
+            (false, false) => TurnAction { hears: Peers::Only(0), ..TurnAction::IDLE },
         }
     }
 
@@ -129,11 +149,11 @@ impl Algorithm for DpAdmm {
         Ok(gradient_step(self.center.as_slice(), &self.own, self.weight(round), local))
     }
 
-    fn derive(&mut self, _turn: u32) -> Public {
+    fn derive(&mut self, _turn: u32) -> PublicVector {
         self.model.clone()
     }
 
-    fn conclude(&mut self, turn: u32, own: Option<&Public>, others: &[Arc<Public>]) {
+    fn finish_turn(&mut self, turn: u32, own: Option<&PublicVector>, others: &[Arc<PublicVector>]) {
         if turn % 2 == 1 {
             self.own.clone_from(own.expect("every agent releases in every round"));
             if let Some(server) = &mut self.server {
@@ -148,7 +168,7 @@ impl Algorithm for DpAdmm {
         }
     }
 
-    fn model(&self) -> &Public {
+    fn model(&self) -> &PublicVector {
         &self.model
     }
 
@@ -156,26 +176,64 @@ impl Algorithm for DpAdmm {
         self.weight(1)
     }
 
-    fn dual(&self) -> &Public {
+    fn dual(&self) -> &PublicVector {
         &self.dual
     }
 }
 
-/// Gaussian noise with the same charge in every round, on a sensitivity that shrinks as `1/τ_k` grows.
-pub(super) fn terms(site: &SiteFacts<'_>) -> Result<AgentTerms, PrivacyError> {
-    let rounds = site.settings().rounds;
-    // The step needs the noise multiplier, which follows from the budget whatever the sensitivity is.
-    let flat = Decay::new(rounds, 1.0)?;
-    let guess = site.sensitivity(&site.bare_terms(1.0))?;
-    let multiplier = padmm::gaussian(site, guess, flat, None)?.report().noise_multiplier_first;
-    let growth = 8f64.sqrt() * site.gradient_bound * multiplier
-        / (site.n_records as f64 * site.settings().model_bound());
-    let inverse = |k: u32| site.smoothness() + growth * (site.n_features as f64 * f64::from(k)).sqrt();
-    let inverse_steps: Vec<f64> = (1..=rounds).map(inverse).collect();
-    let modulus = site.penalty + inverse_steps[0];
-    let bare = AgentTerms { inverse_steps, ..site.bare_terms(modulus) };
-    let scale = |step: &f64| padmm_privacy::outward::div_up(modulus, site.penalty + step).min(1.0);
-    let scales = bare.inverse_steps.iter().map(scale).collect();
-    let schedule: NoiseSchedule = padmm::gaussian(site, site.sensitivity(&bare)?, flat, Some(scales))?;
-    Ok(AgentTerms { noise: Some(schedule.into()), ..bare })
+impl AlgorithmSpec for DpAdmm {
+    fn describe(&self) -> &'static Description {
+        &Description {
+            name: "dp-admm",
+            title: "DP-ADMM (server)",
+            reference: "Huang et al. 2019",
+            summary: "linearised steps towards a server's model, Gaussian noise",
+            needs: Needs::SmoothLoss,
+            graph: GraphNeeded::Star,
+            guarantee: Guarantee::ExactGaussian,
+            uses: &[],
+            own: &[MODEL_BOUND],
+            between_sites: false,
+            survives_loss: false,
+        }
+    }
+
+    /// Gaussian noise with the same charge in every round, on a sensitivity that shrinks as `1/τ_k` grows.
+    fn calibrate(&self, site: &CalibrationInputs<'_>) -> Result<SiteCalibration, PrivacyError> {
+        let rounds = site.settings().rounds;
+        // The step needs the noise multiplier, which follows from the budget whatever the sensitivity is.
+        let flat = Decay::new(rounds, 1.0)?;
+        let guess = site.sensitivity(&site.without_noise(1.0))?;
+        let multiplier = padmm::gaussian(site, guess, flat, None)?.report().noise_multiplier_first;
+        let growth = 8f64.sqrt() * site.gradient_bound * multiplier
+            / (site.n_records as f64 * site.settings().own.value(&MODEL_BOUND));
+        let inverse = |k: u32| site.smoothness() + growth * (site.n_features as f64 * f64::from(k)).sqrt();
+        let inverse_steps: Vec<f64> = (1..=rounds).map(inverse).collect();
+        let modulus = site.penalty + inverse_steps[0];
+        let bare = SiteCalibration { inverse_steps, ..site.without_noise(modulus) };
+        let scale = |step: &f64| padmm_privacy::outward::div_up(modulus, site.penalty + step).min(1.0);
+        let scales = bare.inverse_steps.iter().map(scale).collect();
+        let schedule: NoiseSchedule = padmm::gaussian(site, site.sensitivity(&bare)?, flat, Some(scales))?;
+        Ok(bare.with_noise(schedule))
+    }
+
+    fn start(&self, inputs: &AlgorithmInputs<'_>) -> Box<dyn Algorithm> {
+        Box::new(ServerAdmm::new(inputs))
+    }
+
+    fn demand(
+        &self,
+        site: &CalibrationInputs<'_>,
+        calibration: &SiteCalibration,
+        size: f64,
+        walk: f64,
+    ) -> Option<Demand> {
+        Some(calibration.step_demand(site.penalty, size, walk))
+    }
+}
+
+impl From<DpAdmm> for AlgorithmKind {
+    fn from(_: DpAdmm) -> Self {
+        DP_ADMM
+    }
 }

@@ -9,18 +9,25 @@
 
 use std::sync::Arc;
 
-use padmm_privacy::{Certified, Drawn, PrivacyError, Public};
+use padmm_privacy::{Certified, Drawn, PrivacyError, PublicVector};
 
 use super::gradient_step::gradient_step;
-use super::{Algorithm, ConsensusAdmm, Local, Start, padmm};
+use super::{
+    Algorithm, AlgorithmInputs, AlgorithmKind, AlgorithmSpec, ConsensusAdmm, Description, GraphNeeded,
+    Guarantee, LINEARIZED, Local, Needs, padmm,
+};
 use crate::agent::AgentError;
+use crate::calibration::{CalibrationInputs, SiteCalibration};
 use crate::regularizer::norm_up;
 use crate::solvable::Demand;
 use crate::step;
-use crate::terms::{AgentTerms, SiteFacts};
+
+/// P-ADMM with one gradient in place of the local solve.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Linearized;
 
 /// State of one agent.
-pub struct LinearizedAdmm {
+struct LinearizedAdmm {
     consensus: ConsensusAdmm,
     penalty: f64,
     /// `1/τ`
@@ -29,11 +36,11 @@ pub struct LinearizedAdmm {
 
 impl LinearizedAdmm {
     /// The start, with everything at zero.
-    pub fn new(start: &Start<'_>) -> Self {
-        LinearizedAdmm {
-            consensus: padmm::start(start),
+    fn new(start: &AlgorithmInputs<'_>) -> Self {
+        Self {
+            consensus: ConsensusAdmm::new(start.penalty, start.n_features, start.degree()),
             penalty: start.penalty,
-            inverse_step: start.terms.inverse_steps[0],
+            inverse_step: start.calibration.inverse_steps[0],
         }
     }
 }
@@ -70,11 +77,11 @@ impl Algorithm for LinearizedAdmm {
         Ok(certified)
     }
 
-    fn conclude(&mut self, turn: u32, own: Option<&Public>, others: &[Arc<Public>]) {
-        self.consensus.conclude(turn, own, others);
+    fn finish_turn(&mut self, turn: u32, own: Option<&PublicVector>, others: &[Arc<PublicVector>]) {
+        self.consensus.finish_turn(turn, own, others);
     }
 
-    fn model(&self) -> &Public {
+    fn model(&self) -> &PublicVector {
         self.consensus.model()
     }
 
@@ -86,20 +93,59 @@ impl Algorithm for LinearizedAdmm {
         self.consensus.drop_edge(slot);
     }
 
-    fn dual(&self) -> &Public {
+    fn dual(&self) -> &PublicVector {
         self.consensus.dual()
     }
 
-    fn edge_duals(&self) -> &[Public] {
+    fn edge_duals(&self) -> &[PublicVector] {
         self.consensus.edge_duals()
     }
 }
 
-/// P-ADMM's noise for this sensitivity. `1/τ` is the public bound on the curvature of `f_i`, with which the steps descend.
-pub(super) fn terms(site: &SiteFacts<'_>) -> Result<AgentTerms, PrivacyError> {
-    let inverse_step = site.smoothness();
-    let modulus = step::primal_quadratic(site.penalty, site.degree) + inverse_step;
-    let bare = AgentTerms { inverse_steps: vec![inverse_step], ..site.bare_terms(modulus) };
-    let schedule = padmm::gaussian(site, site.sensitivity(&bare)?, site.plan.decay(), None)?;
-    Ok(AgentTerms { noise: Some(schedule.into()), ..bare })
+impl AlgorithmSpec for Linearized {
+    fn describe(&self) -> &'static Description {
+        &Description {
+            name: "linearized",
+            title: "linearised P-ADMM",
+            reference: "after Huang et al. 2019 and Gauthier et al.",
+            summary: "P-ADMM with one gradient in place of the local solve",
+            needs: Needs::SmoothLoss,
+            graph: GraphNeeded::Any,
+            guarantee: Guarantee::ExactGaussian,
+            uses: &["decay"],
+            own: &[],
+            between_sites: true,
+            survives_loss: true,
+        }
+    }
+
+    /// P-ADMM's noise for this sensitivity. `1/τ` is the public bound on the curvature of `f_i`, with which the steps descend.
+    fn calibrate(&self, site: &CalibrationInputs<'_>) -> Result<SiteCalibration, PrivacyError> {
+        let inverse_step = site.smoothness();
+        let modulus = step::primal_quadratic(site.penalty, site.degree) + inverse_step;
+        let bare = SiteCalibration { inverse_steps: vec![inverse_step], ..site.without_noise(modulus) };
+        let schedule = padmm::gaussian(site, site.sensitivity(&bare)?, site.plan.decay(), None)?;
+        Ok(bare.with_noise(schedule))
+    }
+
+    fn start(&self, inputs: &AlgorithmInputs<'_>) -> Box<dyn Algorithm> {
+        Box::new(LinearizedAdmm::new(inputs))
+    }
+
+    fn demand(
+        &self,
+        site: &CalibrationInputs<'_>,
+        calibration: &SiteCalibration,
+        size: f64,
+        walk: f64,
+    ) -> Option<Demand> {
+        let pull = step::primal_quadratic(site.penalty, site.degree);
+        Some(calibration.step_demand(pull, size, walk))
+    }
+}
+
+impl From<Linearized> for AlgorithmKind {
+    fn from(_: Linearized) -> Self {
+        LINEARIZED
+    }
 }

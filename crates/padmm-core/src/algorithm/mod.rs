@@ -1,11 +1,11 @@
 //! The algorithms, one file each, behind one trait.
 //!
-//! An algorithm says, turn by turn, what an agent has to do ([`Algorithm::duty`]), what it computes from its records
+//! An algorithm says, turn by turn, what an agent has to do ([`Algorithm::action`]), what it computes from its records
 //! ([`Algorithm::compute`], inside the gate), what it says without them ([`Algorithm::derive`]) and what it does once the
-//! neighbours have been heard ([`Algorithm::conclude`]); the last two see public values only. It never sends, never draws noise
+//! neighbours have been heard ([`Algorithm::finish_turn`]); the last two see public values only. It never sends, never draws noise
 //! and never charges: the agent and the gate do.
 //!
-//! A file holds an algorithm's updates and, beside them, its noise, charge and calibration (`terms`), so that a reader finds
+//! A file holds an algorithm's updates and, beside them, its noise, charge and calibration (`calibration`), so that a reader finds
 //! in one place what a method does and what that costs.
 //!
 //! | file | algorithm |
@@ -22,35 +22,42 @@
 
 pub mod consensus;
 mod dp_admm;
-mod dvp;
-mod gaussian_objective;
 mod gradient_step;
-mod kind;
 mod linearized;
-mod m_admm;
 mod padmm;
-mod pvp;
-mod r_admm;
+mod spec;
 mod token;
 
 use std::sync::Arc;
 
-use padmm_privacy::{Certified, Drawn, Public};
+use padmm_privacy::{Certified, Drawn, PublicVector};
 
 pub use consensus::ConsensusAdmm;
 pub use dp_admm::DpAdmm;
-pub use kind::{AlgorithmKind, Description, Guarantee, Needs, Start};
-pub use linearized::LinearizedAdmm;
-pub use r_admm::RecycledAdmm;
-pub use token::{TokenAdmm, token_walk};
+pub use linearized::Linearized;
+pub use padmm::PAdmm;
+pub use spec::{AlgorithmInputs, AlgorithmKind, AlgorithmSpec, Description, GraphNeeded, Guarantee, Needs};
+pub use token::{Token, token_walk};
 
 use crate::agent::AgentError;
 use crate::data::Dataset;
 use crate::loss::Loss;
 use crate::objective::Objective;
-use crate::regularizer::Penalty;
+use crate::regularizer::RegularizerTerm;
 use crate::solvable::Demand;
 use crate::solver::{Solver, Status, proved};
+
+/// The paper's algorithm: Gaussian noise of decaying variance on every release.
+pub const P_ADMM: AlgorithmKind = AlgorithmKind::new(&PAdmm);
+/// Linearised ADMM with a server agent.
+pub const DP_ADMM: AlgorithmKind = AlgorithmKind::new(&DpAdmm);
+/// Linearised ADMM without a server.
+pub const LINEARIZED: AlgorithmKind = AlgorithmKind::new(&Linearized);
+/// A token walking from agent to agent.
+pub const TOKEN: AlgorithmKind = AlgorithmKind::new(&Token);
+
+/// The algorithms whose guarantee holds for the bytes that leave. `padmm-baselines` has the others.
+pub const ALL: [AlgorithmKind; 4] = [P_ADMM, LINEARIZED, DP_ADMM, TOKEN];
 
 /// One site's records and its share of the problem: the private side of an agent.
 pub struct LocalProblem {
@@ -59,7 +66,7 @@ pub struct LocalProblem {
     /// The loss.
     pub loss: Loss,
     /// `R(x)/N`.
-    pub penalty: Penalty,
+    pub penalty: RegularizerTerm,
 }
 
 /// What an algorithm may use inside the gate.
@@ -79,7 +86,7 @@ impl Local<'_> {
     ///
     /// Certificates are formed with the public radius of the judgement. Where it proves a number of passes sufficient, a solver
     /// that stalled is followed by one that cannot.
-    fn solve(self, round: u32, objective: Objective<'_>) -> Result<Certified, AgentError> {
+    pub fn solve(self, round: u32, objective: Objective<'_>) -> Result<Certified, AgentError> {
         let judgement = self.solver.judgement;
         let objective = objective.within(judgement.map_or(0.0, |j| j.radius));
         let mut solution = self.solver.solve(&objective, self.warm_start, self.tolerance);
@@ -99,7 +106,7 @@ impl Local<'_> {
 
 /// What an agent says in a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Speech {
+pub enum Emission {
     /// A release: computed from records, through the gate.
     Release,
     /// A function of what was released before: free.
@@ -121,20 +128,20 @@ pub enum Peers {
 
 /// What an agent has to do in a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Duty {
+pub struct TurnAction {
     /// What it says,
-    pub speech: Speech,
+    pub emission: Emission,
     /// and to whom;
     pub to: Peers,
     /// whom it then waits for.
     pub hears: Peers,
 }
 
-impl Duty {
+impl TurnAction {
     /// A release to all neighbours, then their releases.
-    pub const BROADCAST: Duty = Duty { speech: Speech::Release, to: Peers::All, hears: Peers::All };
+    pub const BROADCAST: Self = Self { emission: Emission::Release, to: Peers::All, hears: Peers::All };
     /// Neither speaks nor waits.
-    pub const IDLE: Duty = Duty { speech: Speech::Silence, to: Peers::Nobody, hears: Peers::Nobody };
+    pub const IDLE: Self = Self { emission: Emission::Silence, to: Peers::Nobody, hears: Peers::Nobody };
 }
 
 /// The per-agent mathematics of an algorithm.
@@ -147,8 +154,8 @@ pub trait Algorithm: Send {
     }
 
     /// What the agent does in turn `turn` of the whole run, from 1.
-    fn duty(&self, _turn: u32) -> Duty {
-        Duty::BROADCAST
+    fn action(&self, _turn: u32) -> TurnAction {
+        TurnAction::BROADCAST
     }
 
     /// What the round will ask for, from what is public; none where no guarantee is stated for the bytes that leave.
@@ -159,16 +166,16 @@ pub trait Algorithm: Send {
     /// This round's point from the records, with its certificate. Called by the gate after the charge and the draw.
     fn compute(&mut self, round: u32, drawn: &Drawn, local: Local<'_>) -> Result<Certified, AgentError>;
 
-    /// What the agent says in a turn of [`Speech::Derived`].
-    fn derive(&mut self, turn: u32) -> Public {
+    /// What the agent says in a turn of [`Emission::Derived`].
+    fn derive(&mut self, turn: u32) -> PublicVector {
         unreachable!("turn {turn} of this algorithm is not derived")
     }
 
     /// The turn is over: what the agent said itself, and what it waited for, in the order of its neighbours.
-    fn conclude(&mut self, turn: u32, own: Option<&Public>, others: &[Arc<Public>]);
+    fn finish_turn(&mut self, turn: u32, own: Option<&PublicVector>, others: &[Arc<PublicVector>]);
 
     /// The model that the agent has after the turns concluded so far: the paper's `x_i`.
-    fn model(&self) -> &Public;
+    fn model(&self) -> &PublicVector;
 
     /// Strong convexity of the problems that [`Algorithm::compute`] solves, the smallest over rounds, where the
     /// regulariser's part is `strong_convexity`.
@@ -181,10 +188,10 @@ pub trait Algorithm: Send {
     }
 
     /// The dual variable `α_i`, where there is one.
-    fn dual(&self) -> &Public;
+    fn dual(&self) -> &PublicVector;
 
     /// The dual `λ_ij` of each edge that is left, where the dual is kept by edges.
-    fn edge_duals(&self) -> &[Public] {
+    fn edge_duals(&self) -> &[PublicVector] {
         &[]
     }
 }
@@ -204,7 +211,7 @@ mod tests {
             data.push(&row, &[], if r % 4 == 0 { 1.0 } else { -1.0 });
         });
         let (loss, tolerance, quadratic) = (Loss::Logistic, 1e-8, 0.1);
-        let problem = LocalProblem { data: Arc::new(data), loss, penalty: Penalty::none() };
+        let problem = LocalProblem { data: Arc::new(data), loss, penalty: RegularizerTerm::none() };
         let bounds = LocalBounds::new(loss, &problem.penalty, 20, 3, 3, 1.0, tolerance);
         let judgement = bounds.judge(Demand::Solve { linear: 0.0, quadratic });
         assert!(judgement.passes.is_some());

@@ -1,4 +1,4 @@
-//! P-ADMM — the paper's Algorithm 1 in the form of MATH §2 — and, with the noise off, ADMM without privacy (Shi et al. 2014).
+//! P-ADMM: the paper's Algorithm 1 in the form of EQUATIONS §2.
 //!
 //! Updates as in [`super::consensus`]; Gaussian noise on every release, whose variance decays geometrically.
 
@@ -6,31 +6,70 @@ use padmm_privacy::{
     Decay, NoiseRequest, NoiseSchedule, PrivacyError, Sensitivity, SensitivityBasis, SensitivityInputs,
 };
 
-use super::{ConsensusAdmm, Start};
-use crate::terms::{AgentTerms, SiteFacts};
+use super::{
+    Algorithm, AlgorithmInputs, AlgorithmKind, AlgorithmSpec, ConsensusAdmm, Description, GraphNeeded,
+    Guarantee, Needs, P_ADMM,
+};
+use crate::calibration::{CalibrationInputs, SiteCalibration};
+use crate::solvable::Demand;
+use crate::step;
 
-pub(super) fn start(start: &Start<'_>) -> ConsensusAdmm {
-    ConsensusAdmm::new(start.penalty, start.n_features, start.degree())
+/// The paper's algorithm.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PAdmm;
+
+impl AlgorithmSpec for PAdmm {
+    fn describe(&self) -> &'static Description {
+        &Description {
+            name: "p-admm",
+            title: "P-ADMM",
+            reference: "Ding, Qin, Xu, Gong, Zhang, Pan",
+            summary: "local solve, Gaussian noise of decaying variance on what is sent",
+            needs: Needs::Nothing,
+            graph: GraphNeeded::Any,
+            guarantee: Guarantee::ExactGaussian,
+            uses: &["decay", "sensitivity"],
+            own: &[],
+            between_sites: true,
+            survives_loss: true,
+        }
+    }
+
+    /// Output perturbation: (Δ) of EQUATIONS §3, and the calibration of EQUATIONS §5.
+    fn calibrate(&self, site: &CalibrationInputs<'_>) -> Result<SiteCalibration, PrivacyError> {
+        let bare = site.without_noise(site.modulus());
+        let sensitivity = match site.settings().sensitivity {
+            SensitivityBasis::Record => site.sensitivity(&bare)?,
+            SensitivityBasis::Paper => Sensitivity::paper(site.gradient_bound, site.penalty, site.degree)?,
+        };
+        Ok(bare.with_noise(gaussian(site, sensitivity, site.plan.decay(), None)?))
+    }
+
+    fn start(&self, inputs: &AlgorithmInputs<'_>) -> Box<dyn Algorithm> {
+        Box::new(ConsensusAdmm::new(inputs.penalty, inputs.n_features, inputs.degree()))
+    }
+
+    fn demand(
+        &self,
+        site: &CalibrationInputs<'_>,
+        _calibration: &SiteCalibration,
+        size: f64,
+        walk: f64,
+    ) -> Option<Demand> {
+        let quadratic = step::primal_quadratic(site.penalty, site.degree);
+        Some(Demand::Solve { linear: quadratic * (size + walk), quadratic })
+    }
 }
 
-/// ADMM without privacy.
-pub(super) fn plain_terms(site: &SiteFacts<'_>) -> AgentTerms {
-    AgentTerms { noise: None, ..site.bare_terms(site.modulus()) }
-}
-
-/// Output perturbation: (Δ) of MATH §3, and the calibration of MATH §5.
-pub(super) fn terms(site: &SiteFacts<'_>) -> Result<AgentTerms, PrivacyError> {
-    let bare = site.bare_terms(site.modulus());
-    let sensitivity = match site.settings().sensitivity {
-        SensitivityBasis::Record => site.sensitivity(&bare)?,
-        SensitivityBasis::Paper => Sensitivity::paper(site.gradient_bound, site.penalty, site.degree)?,
-    };
-    Ok(AgentTerms { noise: Some(gaussian(site, sensitivity, site.plan.decay(), None)?.into()), ..bare })
+impl From<PAdmm> for AlgorithmKind {
+    fn from(_: PAdmm) -> Self {
+        P_ADMM
+    }
 }
 
 /// Gaussian noise of decaying variance for releases of this sensitivity.
 pub(super) fn gaussian(
-    site: &SiteFacts<'_>,
+    site: &CalibrationInputs<'_>,
     sensitivity: Sensitivity,
     decay: Decay,
     scales: Option<Vec<f64>>,
@@ -45,14 +84,14 @@ pub(super) fn gaussian(
     })
 }
 
-impl SiteFacts<'_> {
-    /// (Δ) for a point with the certificate of `terms`.
-    pub(super) fn sensitivity(&self, terms: &AgentTerms) -> Result<Sensitivity, PrivacyError> {
+impl CalibrationInputs<'_> {
+    /// (Δ) for a point with the certificate of `calibration`.
+    pub fn sensitivity(&self, calibration: &SiteCalibration) -> Result<Sensitivity, PrivacyError> {
         Sensitivity::per_record(&SensitivityInputs {
             gradient_bound: self.gradient_bound,
             n_records: self.n_records,
-            tolerance: terms.tolerance,
-            modulus: terms.modulus,
+            tolerance: calibration.tolerance,
+            modulus: calibration.modulus,
         })
     }
 }

@@ -15,22 +15,40 @@
 
 use std::sync::Arc;
 
-use padmm_privacy::{Certified, Decay, Drawn, PrivacyError, Public};
+use padmm_privacy::{Certified, Decay, Drawn, PrivacyError, PublicVector};
 
-use super::{Algorithm, Duty, Local, Peers, Speech, Start, padmm};
+use super::{
+    Algorithm, AlgorithmInputs, AlgorithmKind, AlgorithmSpec, Description, Emission, GraphNeeded, Guarantee,
+    Local, Needs, Peers, TOKEN, TurnAction, padmm,
+};
 use crate::agent::AgentError;
+use crate::calibration::{CalibrationInputs, SiteCalibration};
 use crate::graph::PublicSeed;
 use crate::objective::{Objective, Part};
-use crate::regularizer::{Penalty, norm_up};
+use crate::plan::OwnSetting;
+use crate::regularizer::{RegularizerTerm, norm_up};
 use crate::solvable::Demand;
 use crate::step;
-use crate::terms::{AgentTerms, SiteFacts};
 
 /// Seed of the token's walk: public and the same for all, because who is next must not depend on anything private.
 const WALK_SEED: u64 = 0x70_6164_6d6d;
 
+/// A token walking from agent to agent.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Token;
+
+/// `λ`
+const RELAXATION: OwnSetting = OwnSetting {
+    name: "relaxation",
+    value: "L",
+    help: "Relaxation of the token's step",
+    default: 0.5,
+    allows: |relaxation| relaxation > 0.0 && relaxation <= 1.0,
+    rule: "above 0 and at most 1",
+};
+
 /// State of one agent.
-pub struct TokenAdmm {
+struct TokenAdmm {
     site: usize,
     n_agents: usize,
     /// Who acts in step `s` of the run, from 0.
@@ -38,30 +56,30 @@ pub struct TokenAdmm {
     /// `1/γ`
     inverse_step: f64,
     relaxation: f64,
-    no_penalty: Penalty,
+    no_penalty: RegularizerTerm,
     /// `prox_{γr}`: thresholds and factors of every coordinate.
     prox: (Vec<f64>, Vec<f64>),
     /// `u_i`
-    memory: Public,
+    memory: PublicVector,
     /// `ẑ` as it was when the token was last here.
-    token: Public,
+    token: PublicVector,
     /// `z`
-    model: Public,
+    model: PublicVector,
     linear: Vec<f64>,
 }
 
 impl TokenAdmm {
     /// The start, with everything at zero.
-    pub fn new(start: &Start<'_>) -> Self {
-        let zero = Public::zeros(start.n_features);
+    fn new(start: &AlgorithmInputs<'_>) -> Self {
+        let zero = PublicVector::zeros(start.n_features);
         let inverse_step = step::primal_quadratic(start.penalty, start.n_agents - 1);
-        TokenAdmm {
+        Self {
             site: start.site,
             n_agents: start.n_agents,
             walk: token_walk(start.n_agents, start.settings.rounds),
             inverse_step,
-            relaxation: start.settings.relaxation(),
-            no_penalty: Penalty::none(),
+            relaxation: start.settings.own.value(&RELAXATION),
+            no_penalty: RegularizerTerm::none(),
             prox: start.regularizer.prox_by_coordinate(1.0 / inverse_step, start.n_features),
             memory: zero.clone(),
             token: zero.clone(),
@@ -117,26 +135,30 @@ impl Algorithm for TokenAdmm {
 
     /// In a step's first turn the agent that holds the token acts; in the second it passes the token on, and after the last step
     /// shows it to everybody.
-    fn duty(&self, turn: u32) -> Duty {
+    fn action(&self, turn: u32) -> TurnAction {
         let (step, is_first) = Self::step_of(turn);
         let acts = self.acts_in(step) == self.site;
         if is_first {
-            return if acts { Duty { speech: Speech::Release, ..Duty::IDLE } } else { Duty::IDLE };
+            return if acts {
+                TurnAction { emission: Emission::Release, ..TurnAction::IDLE }
+            } else {
+                TurnAction::IDLE
+            };
         }
         let Some(&next) = self.walk.get(step + 1) else {
             return if acts {
-                Duty { speech: Speech::Derived, to: Peers::All, hears: Peers::Nobody }
+                TurnAction { emission: Emission::Derived, to: Peers::All, hears: Peers::Nobody }
             } else {
-                Duty { hears: self.slot(self.acts_in(step)), ..Duty::IDLE }
+                TurnAction { hears: self.slot(self.acts_in(step)), ..TurnAction::IDLE }
             };
         };
         match (acts, next as usize == self.site) {
             (true, false) => {
-                Duty { speech: Speech::Derived, to: self.slot(next as usize), hears: Peers::Nobody }
+                TurnAction { emission: Emission::Derived, to: self.slot(next as usize), hears: Peers::Nobody }
             }
-            (false, true) => Duty { hears: self.slot(self.acts_in(step)), ..Duty::IDLE },
+            (false, true) => TurnAction { hears: self.slot(self.acts_in(step)), ..TurnAction::IDLE },
             // Nobody passes the token to itself.
-            _ => Duty::IDLE,
+            _ => TurnAction::IDLE,
         }
     }
 
@@ -153,11 +175,11 @@ impl Algorithm for TokenAdmm {
         local.solve(round, objective)
     }
 
-    fn derive(&mut self, _turn: u32) -> Public {
+    fn derive(&mut self, _turn: u32) -> PublicVector {
         self.token.clone()
     }
 
-    fn conclude(&mut self, turn: u32, own: Option<&Public>, others: &[Arc<Public>]) {
+    fn finish_turn(&mut self, turn: u32, own: Option<&PublicVector>, others: &[Arc<PublicVector>]) {
         if let (Some(release), (_, true)) = (own, Self::step_of(turn)) {
             let factor = 2.0 * self.relaxation;
             self.memory.add_scaled_difference(factor, release, &self.model);
@@ -170,7 +192,7 @@ impl Algorithm for TokenAdmm {
         }
     }
 
-    fn model(&self) -> &Public {
+    fn model(&self) -> &PublicVector {
         &self.model
     }
 
@@ -179,15 +201,59 @@ impl Algorithm for TokenAdmm {
     }
 
     /// `u_i`, which plays the dual's part.
-    fn dual(&self) -> &Public {
+    fn dual(&self) -> &PublicVector {
         &self.memory
     }
 }
 
-/// P-ADMM's noise for the sensitivity `2B/(n/γ)` of the proximal point: every agent acts once a round.
-pub(super) fn terms(site: &SiteFacts<'_>) -> Result<AgentTerms, PrivacyError> {
-    let bare = site.bare_terms(step::primal_quadratic(site.penalty, site.n_agents - 1));
-    let flat = Decay::new(site.settings().rounds, 1.0)?;
-    let schedule = padmm::gaussian(site, site.sensitivity(&bare)?, flat, None)?;
-    Ok(AgentTerms { noise: Some(schedule.into()), ..bare })
+impl AlgorithmSpec for Token {
+    fn describe(&self) -> &'static Description {
+        &Description {
+            name: "token",
+            title: "token ADMM",
+            reference: "Cyffers, Bellet, Basu 2023, corrected",
+            summary: "a token visits one agent after the other; accounted for whoever sees all messages",
+            needs: Needs::SeparableRegularizer,
+            graph: GraphNeeded::Complete,
+            guarantee: Guarantee::ExactGaussian,
+            uses: &[],
+            own: &[RELAXATION],
+            between_sites: false,
+            survives_loss: false,
+        }
+    }
+
+    /// P-ADMM's noise for the sensitivity `2B/(n/γ)` of the proximal point: every agent acts once a round.
+    fn calibrate(&self, site: &CalibrationInputs<'_>) -> Result<SiteCalibration, PrivacyError> {
+        let bare = site.without_noise(step::primal_quadratic(site.penalty, site.n_agents - 1));
+        let flat = Decay::new(site.settings().rounds, 1.0)?;
+        let schedule = padmm::gaussian(site, site.sensitivity(&bare)?, flat, None)?;
+        Ok(bare.with_noise(schedule))
+    }
+
+    fn start(&self, inputs: &AlgorithmInputs<'_>) -> Box<dyn Algorithm> {
+        Box::new(TokenAdmm::new(inputs))
+    }
+
+    fn demand(
+        &self,
+        _site: &CalibrationInputs<'_>,
+        calibration: &SiteCalibration,
+        size: f64,
+        walk: f64,
+    ) -> Option<Demand> {
+        let quadratic = calibration.modulus;
+        Some(Demand::Solve { linear: quadratic * (3.0 * size + walk), quadratic })
+    }
+
+    /// The token's side applies the regulariser.
+    fn local_regularizer(&self, _regularizer: RegularizerTerm) -> RegularizerTerm {
+        RegularizerTerm::none()
+    }
+}
+
+impl From<Token> for AlgorithmKind {
+    fn from(_: Token) -> Self {
+        TOKEN
+    }
 }

@@ -162,7 +162,7 @@ struct Adjacency {
 
 impl Adjacency {
     fn new(n: usize) -> Self {
-        Adjacency { n, joined: vec![false; n * n], degree: vec![0; n] }
+        Self { n, joined: vec![false; n * n], degree: vec![0; n] }
     }
 
     fn has(&self, i: usize, j: usize) -> bool {

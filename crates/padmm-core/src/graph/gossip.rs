@@ -12,7 +12,7 @@ const DENSE_AGENTS: usize = 300;
 /// The most Krylov iterations; each costs one gossip round and one orthogonalisation.
 const MAX_ITERATIONS: usize = 1000;
 
-/// The Metropolis weight `W_ij` — MATH §2 (b): `1 / (1 + max(d_i, d_j))` if `i` and `j` are neighbours, else zero.
+/// The Metropolis weight `W_ij` — EQUATIONS §2 (b): `1 / (1 + max(d_i, d_j))` if `i` and `j` are neighbours, else zero.
 ///
 /// The weights are symmetric and leave every agent a positive rest for itself, so repeated averaging converges
 /// to the plain mean on every connected graph, and both ends of an edge compute the weight from two public

@@ -15,17 +15,17 @@ impl fmt::Display for GraphSpec {
             None => f.write_str(name),
         };
         match self {
-            GraphSpec::Ring => f.write_str("ring"),
-            GraphSpec::Path => f.write_str("path"),
-            GraphSpec::Star => f.write_str("star"),
-            GraphSpec::Complete => f.write_str("complete"),
-            GraphSpec::Grid { shape } => shaped(f, "grid", shape),
-            GraphSpec::Torus { shape } => shaped(f, "torus", shape),
-            GraphSpec::ErdosRenyi { probability } => write!(f, "erdos-renyi:{probability}"),
-            GraphSpec::Geometric { radius } => write!(f, "geometric:{radius}"),
-            GraphSpec::SmallWorld { degree, rewiring } => write!(f, "small-world:{degree},{rewiring}"),
-            GraphSpec::Regular { degree } => write!(f, "regular:{degree}"),
-            GraphSpec::Edges(pairs) => {
+            Self::Ring => f.write_str("ring"),
+            Self::Path => f.write_str("path"),
+            Self::Star => f.write_str("star"),
+            Self::Complete => f.write_str("complete"),
+            Self::Grid { shape } => shaped(f, "grid", shape),
+            Self::Torus { shape } => shaped(f, "torus", shape),
+            Self::ErdosRenyi { probability } => write!(f, "erdos-renyi:{probability}"),
+            Self::Geometric { radius } => write!(f, "geometric:{radius}"),
+            Self::SmallWorld { degree, rewiring } => write!(f, "small-world:{degree},{rewiring}"),
+            Self::Regular { degree } => write!(f, "regular:{degree}"),
+            Self::Edges(pairs) => {
                 f.write_str("edges:")?;
                 for (k, (a, b)) in pairs.iter().enumerate() {
                     let comma = if k == 0 { "" } else { "," };
@@ -52,35 +52,35 @@ impl FromStr for GraphSpec {
                 .filter(|p| !p.is_empty())
                 .ok_or_else(|| syntax(format!("`{name}` needs {what} after a colon")))
         };
-        let plain = |spec: GraphSpec| match parameters {
+        let plain = |spec: Self| match parameters {
             None => Ok(spec),
             Some(_) => Err(syntax(format!("`{name}` takes nothing after a colon"))),
         };
         match name {
-            "ring" => plain(GraphSpec::Ring),
-            "path" => plain(GraphSpec::Path),
-            "star" => plain(GraphSpec::Star),
-            "complete" => plain(GraphSpec::Complete),
-            "grid" => Ok(GraphSpec::Grid { shape: parameters.map(shape).transpose().map_err(syntax)? }),
-            "torus" => Ok(GraphSpec::Torus { shape: parameters.map(shape).transpose().map_err(syntax)? }),
+            "ring" => plain(Self::Ring),
+            "path" => plain(Self::Path),
+            "star" => plain(Self::Star),
+            "complete" => plain(Self::Complete),
+            "grid" => Ok(Self::Grid { shape: parameters.map(shape).transpose().map_err(syntax)? }),
+            "torus" => Ok(Self::Torus { shape: parameters.map(shape).transpose().map_err(syntax)? }),
             "erdos-renyi" => {
                 let probability = number(needed("the probability of an edge")?).map_err(syntax)?;
-                Ok(GraphSpec::ErdosRenyi { probability })
+                Ok(Self::ErdosRenyi { probability })
             }
-            "geometric" => Ok(GraphSpec::Geometric { radius: number(needed("a radius")?).map_err(syntax)? }),
+            "geometric" => Ok(Self::Geometric { radius: number(needed("a radius")?).map_err(syntax)? }),
             "small-world" => {
                 let (degree, rewiring) = needed("K,BETA")?
                     .split_once(',')
                     .ok_or_else(|| syntax("`small-world` needs two parameters, K,BETA".to_owned()))?;
-                Ok(GraphSpec::SmallWorld {
+                Ok(Self::SmallWorld {
                     degree: count(degree).map_err(syntax)?,
                     rewiring: number(rewiring).map_err(syntax)?,
                 })
             }
-            "regular" => Ok(GraphSpec::Regular { degree: count(needed("a degree")?).map_err(syntax)? }),
+            "regular" => Ok(Self::Regular { degree: count(needed("a degree")?).map_err(syntax)? }),
             "edges" => {
                 let pairs = needed("pairs of site names")?.split(',').map(pair).collect::<Result<_, _>>();
-                Ok(GraphSpec::Edges(pairs.map_err(syntax)?))
+                Ok(Self::Edges(pairs.map_err(syntax)?))
             }
             _ => Err(syntax(format!("there is no family called `{name}`"))),
         }
@@ -125,7 +125,7 @@ fn pair(text: &str) -> Result<(String, String), String> {
 impl Serialize for GraphSpec {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
-            GraphSpec::Edges(pairs) => pairs.serialize(serializer),
+            Self::Edges(pairs) => pairs.serialize(serializer),
             other => serializer.collect_str(other),
         }
     }

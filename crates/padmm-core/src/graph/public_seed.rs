@@ -12,7 +12,7 @@ pub(crate) struct PublicSeed {
 impl PublicSeed {
     /// The stream of numbers that belongs to `seed`.
     pub(crate) fn new(seed: u64) -> Self {
-        PublicSeed { state: seed }
+        Self { state: seed }
     }
 
     /// The next 64 bits.

@@ -89,29 +89,29 @@ impl GraphSpec {
         self.check(n_agents)?;
         let certain = |edges| Graph::from_edges(n_agents, edges, names);
         match *self {
-            GraphSpec::Ring => certain(family::ring(n_agents)),
-            GraphSpec::Path => certain(family::path(n_agents)),
-            GraphSpec::Star => certain(family::star(n_agents)),
-            GraphSpec::Complete => certain(family::complete(n_agents)),
-            GraphSpec::Grid { shape } => {
+            Self::Ring => certain(family::ring(n_agents)),
+            Self::Path => certain(family::path(n_agents)),
+            Self::Star => certain(family::star(n_agents)),
+            Self::Complete => certain(family::complete(n_agents)),
+            Self::Grid { shape } => {
                 certain(family::lattice(shape.unwrap_or_else(|| family::most_square(n_agents)), false))
             }
-            GraphSpec::Torus { shape } => {
+            Self::Torus { shape } => {
                 certain(family::lattice(shape.unwrap_or_else(|| family::most_square(n_agents)), true))
             }
-            GraphSpec::ErdosRenyi { probability } => {
+            Self::ErdosRenyi { probability } => {
                 self.redraw(n_agents, names, seed, |s| family::erdos_renyi(n_agents, probability, s))
             }
-            GraphSpec::Geometric { radius } => {
+            Self::Geometric { radius } => {
                 self.redraw(n_agents, names, seed, |s| family::geometric(n_agents, radius, s))
             }
-            GraphSpec::SmallWorld { degree, rewiring } => {
+            Self::SmallWorld { degree, rewiring } => {
                 self.redraw(n_agents, names, seed, |s| family::small_world(n_agents, degree, rewiring, s))
             }
-            GraphSpec::Regular { degree } => {
+            Self::Regular { degree } => {
                 self.redraw(n_agents, names, seed, |s| family::regular(n_agents, degree, s))
             }
-            GraphSpec::Edges(ref pairs) => certain(resolve(pairs, names)?),
+            Self::Edges(ref pairs) => certain(resolve(pairs, names)?),
         }
     }
 
@@ -119,10 +119,7 @@ impl GraphSpec {
     pub fn is_random(&self) -> bool {
         matches!(
             self,
-            GraphSpec::ErdosRenyi { .. }
-                | GraphSpec::Geometric { .. }
-                | GraphSpec::SmallWorld { .. }
-                | GraphSpec::Regular { .. }
+            Self::ErdosRenyi { .. } | Self::Geometric { .. } | Self::SmallWorld { .. } | Self::Regular { .. }
         )
     }
 
@@ -143,10 +140,10 @@ impl GraphSpec {
         }
         let n = n_agents as f64;
         let advice = match self {
-            GraphSpec::ErdosRenyi { .. } => {
+            Self::ErdosRenyi { .. } => {
                 format!("raise the probability; connected draws are common from about {:.3}", n.ln() / n)
             }
-            GraphSpec::Geometric { .. } => format!(
+            Self::Geometric { .. } => format!(
                 "raise the radius; connected draws are common from about {:.3}",
                 (2.0 * n.ln() / (std::f64::consts::PI * n)).sqrt()
             ),
@@ -159,32 +156,31 @@ impl GraphSpec {
     fn check(&self, n_agents: usize) -> Result<(), GraphError> {
         let fail = |reason: String| Err(GraphError::Impossible { graph: self.to_string(), n_agents, reason });
         match *self {
-            GraphSpec::Grid { shape: Some((rows, columns)) }
-            | GraphSpec::Torus { shape: Some((rows, columns)) }
+            Self::Grid { shape: Some((rows, columns)) } | Self::Torus { shape: Some((rows, columns)) }
                 if rows.checked_mul(columns) != Some(n_agents) =>
             {
                 let (r, c) = family::most_square(n_agents);
                 fail(format!("{rows} × {columns} is not {n_agents}; {r}x{c} would do"))
             }
-            GraphSpec::ErdosRenyi { probability } if !(probability > 0.0 && probability <= 1.0) => {
+            Self::ErdosRenyi { probability } if !(probability > 0.0 && probability <= 1.0) => {
                 fail("the probability of an edge must be above 0 and at most 1".to_owned())
             }
-            GraphSpec::Geometric { radius } if !(radius > 0.0 && radius.is_finite()) => {
+            Self::Geometric { radius } if !(radius > 0.0 && radius.is_finite()) => {
                 fail("the radius must be a positive number; the square has side 1".to_owned())
             }
-            GraphSpec::SmallWorld { degree, .. } if degree % 2 == 1 || degree == 0 || degree >= n_agents => {
+            Self::SmallWorld { degree, .. } if degree % 2 == 1 || degree == 0 || degree >= n_agents => {
                 fail(format!("K must be even, at least 2 and below {n_agents}"))
             }
-            GraphSpec::SmallWorld { rewiring, .. } if !(0.0..=1.0).contains(&rewiring) => {
+            Self::SmallWorld { rewiring, .. } if !(0.0..=1.0).contains(&rewiring) => {
                 fail("BETA is a probability, between 0 and 1".to_owned())
             }
-            GraphSpec::Regular { degree } if degree >= n_agents => {
+            Self::Regular { degree } if degree >= n_agents => {
                 fail(format!("an agent has at most {} neighbours", n_agents - 1))
             }
-            GraphSpec::Regular { degree } if degree * n_agents % 2 == 1 => fail(format!(
+            Self::Regular { degree } if degree * n_agents % 2 == 1 => fail(format!(
                 "{n_agents} agents times {degree} neighbours is odd, and every edge has two ends; make one of them even"
             )),
-            GraphSpec::Regular { degree } if degree < 2 && n_agents > degree + 1 => {
+            Self::Regular { degree } if degree < 2 && n_agents > degree + 1 => {
                 fail("with fewer than 2 neighbours each the agents cannot be connected".to_owned())
             }
             _ => Ok(()),

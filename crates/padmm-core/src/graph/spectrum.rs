@@ -63,7 +63,7 @@ impl Spectrum {
         let last = graph.n_agents() - 1;
         let smallest_signed = signed[last.min(1)];
         let smallest_signless = signless[if bipartite { last.min(1) } else { 0 }];
-        Spectrum {
+        Self {
             n_agents: graph.n_agents(),
             n_edges: graph.n_edges(),
             bipartite,

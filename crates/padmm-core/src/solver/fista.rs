@@ -1,4 +1,4 @@
-//! Accelerated proximal gradient (FISTA with restarts) for rough penalties on wide problems: a step costs one pass over
+//! Accelerated proximal gradient (FISTA with restarts) for nonsmooth regularisers on wide problems: a step costs one pass over
 //! the records, and no matrix is formed.
 
 use super::{Progress, Solution, Solver};
@@ -13,29 +13,29 @@ pub(crate) fn solve(
     start: &[f64],
     tolerance: f64,
 ) -> Solution {
-    let Solver { buffers, spare, .. } = solver;
-    let penalty = objective.penalty();
+    let Solver { buffers, pool, .. } = solver;
+    let regularizer = objective.regularizer();
     let p = objective.n_features();
     let mut progress = Progress::new();
     let limit = objective.smoothness().expect("the hinge is smoothed before it comes here");
     // The bound is the worst case over all data; start well below it and let the model test raise it.
     let mut lipschitz = limit / 64.0;
-    let [mut x, mut y, mut best] = std::array::from_fn(|_| spare.copy(start));
-    let [mut gradient, mut next, mut next_gradient] = std::array::from_fn(|_| spare.zeros(p));
+    let [mut x, mut y, mut best] = std::array::from_fn(|_| pool.copy(start));
+    let [mut gradient, mut next, mut next_gradient] = std::array::from_fn(|_| pool.zeros(p));
     let mut momentum: f64 = 1.0;
     objective.gradient(&y, &mut gradient, buffers);
     progress.n_evaluations += 1;
-    let mut residual = objective.certificate(penalty.smallest_subgradient(&y, &gradient), &y);
+    let mut residual = objective.certificate(regularizer.smallest_subgradient(&y, &gradient), &y);
     let mut best_residual = residual;
     for _ in 0..MAX_STEPS {
         if residual <= tolerance || !residual.is_finite() {
             break;
         }
         loop {
-            for ((n, y), g) in next.iter_mut().zip(&y).zip(&gradient) {
-                *n = y - g / lipschitz;
+            for j in 0..p {
+                next[j] = y[j] - gradient[j] / lipschitz;
             }
-            penalty.shrink(1.0 / lipschitz, &mut next);
+            regularizer.shrink(1.0 / lipschitz, &mut next);
             objective.gradient(&next, &mut next_gradient, buffers);
             progress.n_evaluations += 1;
             // Convexity makes ⟨∇f(next) − ∇f(y), next − y⟩ ≤ L‖next − y‖² the test that rounding disturbs least.
@@ -50,7 +50,7 @@ pub(crate) fn solve(
             }
             lipschitz = (2.0 * lipschitz).min(limit);
         }
-        residual = objective.certificate(penalty.smallest_subgradient(&next, &next_gradient), &next);
+        residual = objective.certificate(regularizer.smallest_subgradient(&next, &next_gradient), &next);
         if residual < best_residual {
             best_residual = residual;
             best.copy_from_slice(&next);
@@ -73,6 +73,6 @@ pub(crate) fn solve(
             progress.n_evaluations += 1;
         }
     }
-    spare.take_back([x, y, gradient, next, next_gradient]);
+    pool.take_back([x, y, gradient, next, next_gradient]);
     progress.finish(best, best_residual, tolerance)
 }

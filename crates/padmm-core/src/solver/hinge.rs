@@ -1,6 +1,6 @@
 //! The hinge, by a sequence of ever sharper smooth hinges, with a certificate for the hinge itself.
 //!
-//! Let `x` be any point, `s_r ∈ [0, 1]` any weights, `r` a vector of `Σ_r w·s_r·(−z_r a_r) + ∇(smooth rest)(x) + ∂rough(x)`,
+//! Let `x` be any point, `s_r ∈ [0, 1]` any weights, `r` a vector of `Σ_r w·s_r·(−z_r a_r) + ∇(smooth rest)(x) + ∂nonsmooth(x)`,
 //! and `E = Σ_r w·(max(g_r, 0) − s_r g_r) ≥ 0` with `g_r = 1 − z_r a_rᵀx`. Because `max(g, 0) ≥ s·g` for every `g`,
 //! `F(y) ≥ F(x) − E + ⟨r, y − x⟩ + (m/2)‖y − x‖²` for every `y`. At the minimiser, `F(x*) ≤ F(x) − (m/2)‖x − x*‖²`.
 //! Together, with `D = ‖x − x*‖`: `m D² ≤ ‖r‖D + E`, hence
@@ -29,13 +29,13 @@ pub(crate) fn solve(
 ) -> Solution {
     let modulus = objective.modulus();
     let mut progress = Progress::new();
-    let (mut best, mut best_residual) = (solver.spare.copy(start), f64::INFINITY);
-    let mut x = solver.spare.copy(start);
+    let (mut best, mut best_residual) = (solver.pool.copy(start), f64::INFINITY);
+    let mut x = solver.pool.copy(start);
     let mut width = FIRST_WIDTH;
     while width >= LAST_WIDTH {
         let smooth = objective.with_loss(Loss::HuberizedHinge { width });
         // Another width is another problem.
-        solver.curvature.clear();
+        solver.quasi_newton.clear();
         solver.forget_gradient();
         let solution = solver.solve_smooth_loss(&smooth, &x, 0.3 * tolerance);
         progress.n_evaluations += solution.n_evaluations;
@@ -44,7 +44,7 @@ pub(crate) fn solve(
         let r = solution.residual;
         let residual = 0.5 * (r + (r * r + 4.0 * modulus * excess).sqrt()) * (1.0 + 8.0 * f64::EPSILON);
         let before = std::mem::replace(&mut x, solution.point);
-        solver.spare.take_back([before]);
+        solver.pool.take_back([before]);
         if residual < best_residual {
             best.copy_from_slice(&x);
             best_residual = residual;
@@ -57,6 +57,6 @@ pub(crate) fn solve(
         }
         width *= SHARPEN;
     }
-    solver.spare.take_back([x]);
+    solver.pool.take_back([x]);
     progress.finish(best, best_residual, tolerance)
 }

@@ -1,8 +1,8 @@
 //! How far to go along a direction, for smooth objectives.
 
-use super::{Progress, Spare, along, dot};
+use super::{Progress, VectorPool};
 use crate::objective::{Objective, ObjectiveBuffers};
-use crate::regularizer::norm;
+use crate::vector::{along, dot, norm};
 
 /// Shortest step tried is 2 to minus this.
 const MAX_HALVINGS: usize = 50;
@@ -21,15 +21,15 @@ pub(crate) struct Point {
 }
 
 impl Point {
-    pub fn new(x: &[f64], spare: &mut Spare) -> Self {
-        Point { x: spare.copy(x), gradient: spare.zeros(x.len()) }
+    pub(crate) fn new(x: &[f64], pool: &mut VectorPool) -> Self {
+        Self { x: pool.copy(x), gradient: pool.zeros(x.len()) }
     }
 }
 
 /// Moves `trial` to an acceptable point along `direction`; false if there is none within `halvings`.
 ///
 /// A step that halves the smallest gradient of the whole solve is taken without a look at the value, which saves a pass over
-/// the records; nearly all steps are of this kind, and because there can be only so many of them they cannot for ever undo what
+/// the records; nearly all steps are of this kind, and because there can be only so many of them they cannot forever undo what
 /// the value gained. Otherwise the value must decrease enough, or, where the decrease drowns in rounding, the gradient must shrink: it
 /// resolves progress long after the value no longer does.
 pub(crate) fn search(

@@ -1,16 +1,15 @@
 //! Local solvers. Each returns a point *with a certificate* of how far it can be from the exact minimiser; without
-//! one nothing is released (MATH §3).
+//! one nothing is released (EQUATIONS §3).
 //!
 //! | problem | method |
 //! |---|---|
-//! | smooth loss, smooth penalty | damped Newton with a factorisation that is kept between rounds ([`newton`]) |
+//! | smooth loss, smooth regulariser | damped Newton with a factorisation that is kept between rounds ([`newton`]) |
 //! | the same, wide | truncated Newton by conjugate gradients, cost free of p³ ([`newton_cg`]) |
-//! | smooth loss, rough penalty | proximal Newton, coordinate descent inside ([`prox_newton`]) |
+//! | smooth loss, nonsmooth regulariser | proximal Newton, coordinate descent inside ([`prox_newton`]) |
 //! | the same, wide | accelerated proximal gradient ([`fista`]) |
 //! | hinge | a sequence of smoothed hinges, each by one of the above ([`hinge`]) |
 //! | smooth loss, where one of the above gave up | proximal gradient in twice the precision, which cannot ([`proved`]) |
 
-mod direction;
 pub mod fista;
 pub mod hinge;
 mod line_search;
@@ -18,11 +17,13 @@ pub mod newton;
 pub mod newton_cg;
 pub mod proved;
 pub mod prox_newton;
+mod quasi_newton;
 mod twofold;
 
 use crate::objective::{Objective, ObjectiveBuffers};
 use crate::solvable::Judgement;
-use direction::Curvature;
+use crate::vector::clear;
+use quasi_newton::QuasiNewton;
 
 /// Widest problem for which a dense Hessian is formed.
 const DENSE_LIMIT: usize = 3000;
@@ -36,18 +37,18 @@ pub enum Status {
     ToleranceNotReached,
 }
 
-/// What a solve found.
+/// The end of a solve: a point, how far it can be from the minimiser, and what it cost.
 #[derive(Clone, Debug)]
 pub struct Solution {
     /// Whether the tolerance was reached.
     pub status: Status,
-    /// The point.
+    /// The best point found, whatever the status.
     pub point: Vec<f64>,
     /// `τ`: the exact minimiser is at most `residual / modulus` away. Includes the rounding of its own computation.
     pub residual: f64,
-    /// Evaluations of the gradient.
+    /// How often the gradient was evaluated; each is one pass over the records.
     pub n_evaluations: usize,
-    /// Hessians formed and factored.
+    /// How many Hessians were formed and factored.
     pub n_factorizations: usize,
 }
 
@@ -62,10 +63,10 @@ pub struct Solution {
 pub struct Solver {
     method: Method,
     pub(crate) buffers: ObjectiveBuffers,
-    pub(crate) curvature: Curvature,
+    pub(crate) quasi_newton: QuasiNewton,
     /// Where the last dense smooth solve ended, with the gradient there less the linear term; empty if that is not known.
     pub(crate) last: line_search::Point,
-    pub(crate) spare: Spare,
+    pub(crate) pool: VectorPool,
     /// The quadratic model of proximal Newton.
     pub(crate) model: Vec<f64>,
     /// What public numbers said about the round that is being computed; none where no guarantee is stated for the bytes that leave.
@@ -74,19 +75,18 @@ pub struct Solver {
 
 /// Vectors of one length that solves use in turn, so that only the first ones allocate.
 #[derive(Default)]
-pub(crate) struct Spare(Vec<Vec<f64>>);
+pub(crate) struct VectorPool(Vec<Vec<f64>>);
 
-impl Spare {
-    /// So many zeros.
-    pub fn zeros(&mut self, n: usize) -> Vec<f64> {
+impl VectorPool {
+    /// A zero vector of length `n`.
+    pub(crate) fn zeros(&mut self, n: usize) -> Vec<f64> {
         let mut vector = self.0.pop().unwrap_or_default();
-        vector.clear();
-        vector.resize(n, 0.0);
+        clear(&mut vector, n);
         vector
     }
 
-    /// A copy.
-    pub fn copy(&mut self, of: &[f64]) -> Vec<f64> {
+    /// A vector that equals `of`.
+    pub(crate) fn copy(&mut self, of: &[f64]) -> Vec<f64> {
         let mut vector = self.0.pop().unwrap_or_default();
         vector.clear();
         vector.extend_from_slice(of);
@@ -94,7 +94,7 @@ impl Spare {
     }
 
     /// Takes back what is no longer needed.
-    pub fn take_back<const N: usize>(&mut self, vectors: [Vec<f64>; N]) {
+    pub(crate) fn take_back<const N: usize>(&mut self, vectors: [Vec<f64>; N]) {
         self.0.extend(vectors);
     }
 }
@@ -105,9 +105,9 @@ pub enum Method {
     /// Whichever costs less for the problem's shape.
     #[default]
     Automatic,
-    /// With a dense Hessian.
+    /// With a dense Hessian: memory grows like p², a factorisation costs p³/3.
     Dense,
-    /// Without any matrix.
+    /// Without any matrix: memory for a few vectors, more passes over the records.
     MatrixFree,
 }
 
@@ -119,12 +119,12 @@ impl Solver {
 
     /// A solver that keeps to one family of methods.
     pub fn with_method(method: Method) -> Self {
-        Solver { method, ..Self::default() }
+        Self { method, ..Self::default() }
     }
 
     /// The next objective differs in its quadratic term too: the kept gradient is worth nothing, while the factorisation
     /// still serves as a guess.
-    pub(crate) fn forget_gradient(&mut self) {
+    pub fn forget_gradient(&mut self) {
         self.last.x.clear();
     }
 
@@ -148,15 +148,15 @@ impl Solver {
             Method::Dense => false,
             Method::MatrixFree => true,
         };
-        match (objective.penalty().is_rough(), matrix_free) {
+        match (objective.regularizer().is_nonsmooth(), matrix_free) {
             (false, false) if self.does_not_pay_yet(objective) => {
-                let affordable = |curvature: &Curvature| !curvature.is_outworn(objective);
+                let affordable = |quasi_newton: &QuasiNewton| !quasi_newton.is_outworn(objective);
                 let free = newton_cg::solve(self, objective, start, tolerance, affordable);
                 if free.status == Status::Solved {
                     return free;
                 }
                 let dense = newton::solve(self, objective, &free.point, tolerance);
-                self.spare.take_back([free.point]);
+                self.pool.take_back([free.point]);
                 Solution { n_evaluations: free.n_evaluations + dense.n_evaluations, ..dense }
             }
             (false, false) => newton::solve(self, objective, start, tolerance),
@@ -168,6 +168,8 @@ impl Solver {
 }
 
 /// Factorisations that cost fewer passes over the records are made at once.
+///
+/// Gain of waiting with the others: cold solves of 1,000 columns went from 104 to 14 ms (dense) and from 62 to 3.5 ms (sparse).
 const CHEAP: f64 = 40.0;
 
 impl Solver {
@@ -175,8 +177,8 @@ impl Solver {
     fn does_not_pay_yet(&self, objective: &Objective<'_>) -> bool {
         self.method == Method::Automatic
             && objective.hessian_passes() > CHEAP
-            && !self.curvature.is_ready(objective.n_features())
-            && !self.curvature.is_outworn(objective)
+            && !self.quasi_newton.is_ready(objective.n_features())
+            && !self.quasi_newton.is_outworn(objective)
     }
 }
 
@@ -197,32 +199,14 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    pub fn new() -> Self {
-        Progress { n_evaluations: 0, n_factorizations: 0, smallest_gradient: f64::INFINITY }
+    pub(crate) fn new() -> Self {
+        Self { n_evaluations: 0, n_factorizations: 0, smallest_gradient: f64::INFINITY }
     }
 
-    pub fn finish(self, point: Vec<f64>, residual: f64, tolerance: f64) -> Solution {
+    pub(crate) fn finish(self, point: Vec<f64>, residual: f64, tolerance: f64) -> Solution {
         // A NaN residual must not pass as solved, hence the comparison this way round.
         let status = if residual <= tolerance { Status::Solved } else { Status::ToleranceNotReached };
-        let Progress { n_evaluations, n_factorizations, .. } = self;
+        let Self { n_evaluations, n_factorizations, .. } = self;
         Solution { status, point, residual, n_evaluations, n_factorizations }
-    }
-}
-
-pub(crate) fn dot(a: &[f64], b: &[f64]) -> f64 {
-    // Several sums, so that an addition need not wait for the last one.
-    const SUMS: usize = 8;
-    let ((a, last_a), (b, last_b)) = (a.as_chunks::<SUMS>(), b.as_chunks::<SUMS>());
-    let add = |sums: [f64; SUMS], (u, v): (&[f64; SUMS], &[f64; SUMS])| {
-        std::array::from_fn(|k| sums[k] + u[k] * v[k])
-    };
-    let sums = a.iter().zip(b).fold([0.0; SUMS], add);
-    sums.iter().sum::<f64>() + last_a.iter().zip(last_b).map(|(u, v)| u * v).sum::<f64>()
-}
-
-/// `x + step · d`
-pub(crate) fn along(x: &[f64], step: f64, d: &[f64], out: &mut [f64]) {
-    for ((o, x), d) in out.iter_mut().zip(x).zip(d) {
-        *o = x + step * d;
     }
 }

@@ -3,7 +3,7 @@
 use super::line_search::{Point, search};
 use super::{Progress, Solution, Solver};
 use crate::objective::Objective;
-use crate::regularizer::norm;
+use crate::vector::{add, norm, subtract};
 
 const MAX_STEPS: usize = 500;
 /// A step that leaves more than this part of the gradient shows that the factorisation is too old.
@@ -18,22 +18,22 @@ pub(crate) fn solve(
     start: &[f64],
     tolerance: f64,
 ) -> Solution {
-    let Solver { buffers, curvature, last, spare, .. } = solver;
+    let Solver { buffers, quasi_newton, last, pool, .. } = solver;
     let p = objective.n_features();
     let mut progress = Progress::new();
-    let (mut here, mut trial) = (Point::new(start, spare), Point::new(start, spare));
-    let mut direction = spare.zeros(p);
+    let (mut here, mut trial) = (Point::new(start, pool), Point::new(start, pool));
+    let mut direction = pool.zeros(p);
     if last.x == here.x {
         // Where the last solve ended: the gradient is known but for the linear term.
         here.gradient.clone_from(&last.gradient);
     } else {
         objective.gradient(&here.x, &mut here.gradient, buffers);
-        subtract(&mut here.gradient, objective.linear());
+        subtract(objective.linear(), &mut here.gradient);
         progress.n_evaluations += 1;
     }
-    here.gradient.iter_mut().zip(objective.linear()).for_each(|(g, l)| *g += l);
+    add(objective.linear(), &mut here.gradient);
     let first_size = norm(&here.gradient);
-    let mut stale = !curvature.is_ready(p) || curvature.is_outworn(objective);
+    let mut stale = !quasi_newton.is_ready(p) || quasi_newton.is_outworn(objective);
     let mut n_steps = 0;
     for _ in 0..MAX_STEPS {
         let size = norm(&here.gradient);
@@ -49,15 +49,15 @@ pub(crate) fn solve(
         let fresh = stale;
         if stale {
             progress.n_factorizations += 1;
-            if !curvature.refresh(objective, &here.x, buffers) {
+            if !quasi_newton.refresh(objective, &here.x, buffers) {
                 break;
             }
         }
-        curvature.direction(&here.gradient, &mut direction);
+        quasi_newton.direction(&here.gradient, &mut direction);
         // An old factorisation gets one try at full length; a new one may shorten its step.
         let halvings = if fresh { usize::MAX } else { 0 };
         if search(objective, &here, &direction, &mut trial, halvings, &mut progress, buffers) {
-            curvature.learn(&here.x, &trial.x, &here.gradient, &trial.gradient);
+            quasi_newton.update(&here.x, &trial.x, &here.gradient, &trial.gradient);
             std::mem::swap(&mut here, &mut trial);
             n_steps += 1;
             stale = norm(&here.gradient) > CONTRACTION * size;
@@ -72,16 +72,12 @@ pub(crate) fn solve(
     if progress.n_factorizations == 0 {
         // A new factorisation would have come as far in fewer steps.
         let fewer = (size / first_size).ln() / FRESH_CONTRACTION.ln();
-        curvature.charge(f64::from(n_steps) - fewer);
+        quasi_newton.charge(f64::from(n_steps) - fewer);
     }
     let residual = objective.certificate(size, &here.x);
     last.x.clone_from(&here.x);
     last.gradient.clone_from(&here.gradient);
-    subtract(&mut last.gradient, objective.linear());
-    spare.take_back([here.gradient, trial.x, trial.gradient, direction]);
+    subtract(objective.linear(), &mut last.gradient);
+    pool.take_back([here.gradient, trial.x, trial.gradient, direction]);
     progress.finish(here.x, residual, tolerance)
-}
-
-fn subtract(from: &mut [f64], what: &[f64]) {
-    from.iter_mut().zip(what).for_each(|(f, w)| *f -= w);
 }

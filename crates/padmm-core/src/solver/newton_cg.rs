@@ -1,11 +1,11 @@
 //! Truncated Newton: each direction by conjugate gradients on Hessian–vector products. A step costs some passes over
 //! the records and memory of a few vectors, whatever p³ would be.
 
-use super::direction::Curvature;
 use super::line_search::{Point, search};
-use super::{Progress, Solution, Solver, dot};
+use super::quasi_newton::QuasiNewton;
+use super::{Progress, Solution, Solver};
 use crate::objective::Objective;
-use crate::regularizer::norm;
+use crate::vector::{add_scaled, dot, negate, norm, subtract_scaled};
 
 const MAX_STEPS: usize = 200;
 const MAX_INNER: usize = 1000;
@@ -16,26 +16,26 @@ pub(crate) fn solve(
     objective: &Objective<'_>,
     start: &[f64],
     tolerance: f64,
-    may_go_on: impl Fn(&Curvature) -> bool,
+    may_go_on: impl Fn(&QuasiNewton) -> bool,
 ) -> Solution {
-    let Solver { buffers, curvature, spare, .. } = solver;
+    let Solver { buffers, quasi_newton, pool, .. } = solver;
     let p = objective.n_features();
     let mut progress = Progress::new();
-    let (mut here, mut trial) = (Point::new(start, spare), Point::new(start, spare));
-    let [mut diagonal, mut d, mut r, mut z, mut q, mut hq] = std::array::from_fn(|_| spare.zeros(p));
+    let (mut here, mut trial) = (Point::new(start, pool), Point::new(start, pool));
+    let [mut diagonal, mut d, mut r, mut z, mut q, mut hq] = std::array::from_fn(|_| pool.zeros(p));
     objective.gradient(&here.x, &mut here.gradient, buffers);
     progress.n_evaluations += 1;
     for _ in 0..MAX_STEPS {
         let size = norm(&here.gradient);
         let solved = objective.certificate(size, &here.x) <= tolerance;
-        if solved || !size.is_finite() || !may_go_on(curvature) {
+        if solved || !size.is_finite() || !may_go_on(quasi_newton) {
             break;
         }
         // H d = −g by conjugate gradients, preconditioned by the diagonal, as exactly as the outer step deserves.
         objective.prepare_hessian_vector(&here.x, &mut diagonal, buffers);
         let target = (size.sqrt().min(0.1) * size).max(0.1 * tolerance);
         d.fill(0.0);
-        r.iter_mut().zip(&here.gradient).for_each(|(r, g)| *r = -g);
+        negate(&here.gradient, &mut r);
         let precondition = |z: &mut [f64], r: &[f64]| {
             z.iter_mut().zip(r).zip(&diagonal).for_each(|((z, r), m)| *z = r / m);
         };
@@ -44,14 +44,14 @@ pub(crate) fn solve(
         let mut rz = dot(&r, &z);
         for _ in 0..MAX_INNER {
             objective.hessian_vector(&q, &mut hq, buffers);
-            curvature.charge(1.0);
+            quasi_newton.charge(1.0);
             let length = rz / dot(&q, &hq);
             if !length.is_finite() {
                 break;
             }
-            d.iter_mut().zip(&q).for_each(|(d, q)| *d += length * q);
-            r.iter_mut().zip(&hq).for_each(|(r, h)| *r -= length * h);
-            if norm(&r) <= target || !may_go_on(curvature) {
+            add_scaled(length, &q, &mut d);
+            subtract_scaled(length, &hq, &mut r);
+            if norm(&r) <= target || !may_go_on(quasi_newton) {
                 break;
             }
             precondition(&mut z, &r);
@@ -66,6 +66,6 @@ pub(crate) fn solve(
         std::mem::swap(&mut here, &mut trial);
     }
     let residual = objective.certificate(norm(&here.gradient), &here.x);
-    spare.take_back([diagonal, d, r, z, q, hq, here.gradient, trial.x, trial.gradient]);
+    pool.take_back([diagonal, d, r, z, q, hq, here.gradient, trial.x, trial.gradient]);
     progress.finish(here.x, residual, tolerance)
 }

@@ -19,7 +19,6 @@
 
 use super::twofold::Twofold;
 use super::{Progress, Solution, Solver};
-use crate::loss::{LossShape, LossVisitor};
 use crate::objective::Objective;
 
 /// Steps between two looks whether the certificate is there already.
@@ -39,7 +38,7 @@ pub(crate) fn solve(solver: &mut Solver, objective: &Objective<'_>, passes: u32,
         if k % STRIDE == 0 || k == passes {
             point.iter_mut().zip(&x).for_each(|(point, x)| *point = x.hi);
             objective.gradient(&point, &mut gradient, &mut solver.buffers);
-            let size = objective.penalty().smallest_subgradient(&point, &gradient);
+            let size = objective.regularizer().smallest_subgradient(&point, &gradient);
             residual = objective.certificate(size, &point);
             if residual <= tolerance {
                 break;
@@ -57,17 +56,17 @@ fn step(objective: &Objective<'_>, smoothness: f64, x: &mut [Twofold]) {
         x.add(-(g.hi / smoothness));
         *x = x.normal();
     }
-    let penalty = objective.penalty();
-    let threshold = penalty.l1 / smoothness;
+    let regularizer = objective.regularizer();
+    let threshold = regularizer.l1 / smoothness;
     if threshold > 0.0 {
-        for (_, x) in x.iter_mut().enumerate().filter(|(j, _)| !penalty.is_free(*j)) {
+        for (_, x) in x.iter_mut().enumerate().filter(|(j, _)| !regularizer.is_free(*j)) {
             let mut shrunk = *x;
             shrunk.add(-threshold.copysign(x.hi));
             let shrunk = shrunk.normal();
             *x = if shrunk.hi * x.hi > 0.0 { shrunk } else { Twofold::default() };
         }
     }
-    for (range, weight) in &penalty.groups {
+    for (range, weight) in &regularizer.groups {
         let (group, t) = (&mut x[range.clone()], weight / smoothness);
         let mut square = Twofold::default();
         for x in &*group {
@@ -83,10 +82,10 @@ fn step(objective: &Objective<'_>, smoothness: f64, x: &mut [Twofold]) {
 /// The smooth part's gradient, with sums in twice the precision.
 fn gradient(objective: &Objective<'_>, x: &[Twofold]) -> Vec<Twofold> {
     let mut sums = vec![Twofold::default(); x.len()];
-    objective.loss().with(Records { objective, x, sums: &mut sums });
-    let curvature = objective.penalty().curvature;
+    add_records(objective, x, &mut sums);
+    let curvature = objective.regularizer().curvature;
     for (j, (sum, x)) in sums.iter_mut().zip(x).enumerate() {
-        let curved = objective.quadratic() + if objective.penalty().is_free(j) { 0.0 } else { curvature };
+        let curved = objective.quadratic() + if objective.regularizer().is_free(j) { 0.0 } else { curvature };
         sum.add_product(curved, x.hi);
         sum.add_product(curved, x.lo);
     }
@@ -96,30 +95,20 @@ fn gradient(objective: &Objective<'_>, x: &[Twofold]) -> Vec<Twofold> {
 }
 
 /// Adds the records' part of the gradient.
-struct Records<'o, 'a> {
-    objective: &'o Objective<'a>,
-    x: &'o [Twofold],
-    sums: &'o mut [Twofold],
-}
-
-impl LossVisitor for Records<'_, '_> {
-    type Output = ();
-    fn visit<S: LossShape>(self, shape: &S) {
-        let Records { objective, x, sums } = self;
-        for part in objective.parts() {
-            for row in part.data.rows() {
-                let mut margin = Twofold::default();
-                let mut see = |x: &Twofold, a: f64| {
-                    margin.add_product(x.hi, a);
-                    margin.add_product(x.lo, a);
-                };
-                x.iter().zip(row.numeric).for_each(|(x, &a)| see(x, a));
-                row.hot.iter().for_each(|&j| see(&x[j as usize], 1.0));
-                let margin = margin.normal().times(row.scale.into()).hi;
-                let slope = part.weight * row.scale * shape.slope(row.label, margin);
-                sums.iter_mut().zip(row.numeric).for_each(|(sum, &a)| sum.add_product(slope, a));
-                row.hot.iter().for_each(|&j| sums[j as usize].add(slope));
-            }
+fn add_records(objective: &Objective<'_>, x: &[Twofold], sums: &mut [Twofold]) {
+    for part in objective.parts() {
+        for row in part.data.rows() {
+            let mut margin = Twofold::default();
+            let mut see = |x: &Twofold, a: f64| {
+                margin.add_product(x.hi, a);
+                margin.add_product(x.lo, a);
+            };
+            x.iter().zip(row.numeric).for_each(|(x, &a)| see(x, a));
+            row.hot.iter().for_each(|&j| see(&x[j as usize], 1.0));
+            let margin = margin.normal().times(row.scale.into()).hi;
+            let slope = part.weight * row.scale * objective.loss().slope(row.label, margin);
+            sums.iter_mut().zip(row.numeric).for_each(|(sum, &a)| sum.add_product(slope, a));
+            row.hot.iter().for_each(|&j| sums[j as usize].add(slope));
         }
     }
 }
@@ -130,9 +119,10 @@ mod tests {
     use crate::data::{Dataset, FeatureSpace};
     use crate::loss::Loss;
     use crate::objective::Part;
-    use crate::regularizer::{Penalty, Regularizer, norm};
+    use crate::regularizer::{Regularizer, RegularizerTerm};
     use crate::solvable::{Demand, LocalBounds, MOST_DRIFT, MOST_RATIO};
     use crate::solver::Status;
+    use crate::vector::norm;
 
     struct Uniform(u64);
 
@@ -162,7 +152,7 @@ mod tests {
                 Regularizer::ElasticNet { strength, l1_ratio: 0.4 },
                 Regularizer::GroupLasso { strength },
             ][case as usize % 5];
-            let penalty = Penalty::new(&regularizer, &space, 1.0);
+            let regularizer = RegularizerTerm::new(&regularizer, &space, 1.0);
             let mut data = Dataset::new(p, p, 0, 1.0);
             for _ in 0..n {
                 let row: Vec<f64> = (0..p).map(|_| 2.0 * uniform.next()).collect();
@@ -172,14 +162,14 @@ mod tests {
             let size = 10f64.powf(3.0 * (1.0 + uniform.next()));
             let linear: Vec<f64> = (0..p).map(|_| quadratic * size * uniform.next()).collect();
             let tolerance = 2e-6 / n as f64 * 10f64.powf(-2.0 * (1.0 + uniform.next()));
-            let bounds = LocalBounds::new(loss, &penalty, n, p, p, 1.0, tolerance);
+            let bounds = LocalBounds::new(loss, &regularizer, n, p, p, 1.0, tolerance);
             let judgement = bounds.judge(Demand::Solve { linear: norm(&linear), quadratic });
             let Some(passes) = judgement.passes.filter(|_| judgement.ratio <= MOST_RATIO) else { continue };
             promised += 1;
             tightest = tightest.max(judgement.ratio / MOST_RATIO).max(judgement.drift / MOST_DRIFT);
             let parts = [Part::mean(&data)];
             let objective =
-                Objective::new(&parts, loss, &penalty, &linear, quadratic).within(judgement.radius);
+                Objective::new(&parts, loss, &regularizer, &linear, quadratic).within(judgement.radius);
             let solution = solve(&mut Solver::new(), &objective, passes, tolerance);
             let residual = solution.residual;
             assert_eq!(solution.status, Status::Solved, "case {case}: {residual:e} > {tolerance:e}");

@@ -1,9 +1,10 @@
-//! Proximal Newton for rough penalties: the smooth part is replaced by its quadratic model, and that model plus the
-//! penalty is minimised by coordinate (or group) descent in the model's own small space.
+//! Proximal Newton for nonsmooth regularisers: the smooth part is replaced by its quadratic model, and that model plus the
+//! regulariser is minimised by coordinate (or group) descent in the model's own small space.
 
-use super::{Progress, Solution, Solver, along, dot};
+use super::{Progress, Solution, Solver};
 use crate::objective::Objective;
-use crate::regularizer::{Penalty, shrink_group, soft_threshold};
+use crate::regularizer::{RegularizerTerm, shrink_group, soft_threshold};
+use crate::vector::{add_scaled, along, difference, dot};
 
 const MAX_STEPS: usize = 300;
 const MAX_SWEEPS: usize = 2000;
@@ -17,20 +18,20 @@ pub(crate) fn solve(
     start: &[f64],
     tolerance: f64,
 ) -> Solution {
-    let Solver { buffers, spare, model: hessian, .. } = solver;
-    let penalty = objective.penalty();
+    let Solver { buffers, pool, model: hessian, .. } = solver;
+    let regularizer = objective.regularizer();
     let p = objective.n_features();
     let mut progress = Progress::new();
-    let mut x = spare.copy(start);
+    let mut x = pool.copy(start);
     let [mut gradient, mut trial, mut trial_gradient, mut target, mut direction, product, sum, block, steps] =
-        std::array::from_fn(|_| spare.zeros(p));
+        std::array::from_fn(|_| pool.zeros(p));
     hessian.resize(p * p, 0.0);
     let mut model = Model { hessian, product, sum, block, steps, p };
     objective.gradient(&x, &mut gradient, buffers);
     let mut value = objective.value(&x, buffers);
     progress.n_evaluations += 1;
     for _ in 0..MAX_STEPS {
-        let size = penalty.smallest_subgradient(&x, &gradient);
+        let size = regularizer.smallest_subgradient(&x, &gradient);
         if objective.certificate(size, &x) <= tolerance || !size.is_finite() {
             break;
         }
@@ -38,13 +39,14 @@ pub(crate) fn solve(
         progress.n_factorizations += 1;
         target.copy_from_slice(&x);
         model.minimize(
-            penalty,
+            regularizer,
             &gradient,
             &mut target,
             (0.05 * size).min(0.3 * size.powf(1.5)).max(0.2 * tolerance),
         );
-        direction.iter_mut().zip(&target).zip(&x).for_each(|((d, t), x)| *d = t - x);
-        let descent = dot(&gradient, &direction) + penalty.rough_value(&target) - penalty.rough_value(&x);
+        difference(&target, &x, &mut direction);
+        let descent = dot(&gradient, &direction) + regularizer.nonsmooth_value(&target)
+            - regularizer.nonsmooth_value(&x);
         let mut step = 1.0;
         let mut moved = false;
         for _ in 0..MAX_HALVINGS {
@@ -59,7 +61,7 @@ pub(crate) fn solve(
             progress.n_evaluations += 1;
             let decreased = trial_value <= value + DECREASE * step * descent;
             let resolved = trial_value <= value + 1e-13 * value.abs().max(1.0)
-                && penalty.smallest_subgradient(&trial, &trial_gradient) < size;
+                && regularizer.smallest_subgradient(&trial, &trial_gradient) < size;
             if decreased || resolved {
                 std::mem::swap(&mut x, &mut trial);
                 std::mem::swap(&mut gradient, &mut trial_gradient);
@@ -73,13 +75,13 @@ pub(crate) fn solve(
             break;
         }
     }
-    let residual = objective.certificate(penalty.smallest_subgradient(&x, &gradient), &x);
+    let residual = objective.certificate(regularizer.smallest_subgradient(&x, &gradient), &x);
     let Model { product, sum, block, steps, .. } = model;
-    spare.take_back([gradient, trial, trial_gradient, target, direction, product, sum, block, steps]);
+    pool.take_back([gradient, trial, trial_gradient, target, direction, product, sum, block, steps]);
     progress.finish(x, residual, tolerance)
 }
 
-/// `⟨g, u − x⟩ + ½(u − x)ᵀH(u − x) + rough(u)`
+/// `⟨g, u − x⟩ + ½(u − x)ᵀH(u − x) + nonsmooth(u)`
 struct Model<'a> {
     hessian: &'a mut [f64],
     /// `H(u − x)`, kept up to date.
@@ -108,21 +110,21 @@ impl Model<'_> {
     }
 
     /// Moves `u` (from `u = x`) until the model's smallest subgradient is at most `accuracy`.
-    fn minimize(&mut self, penalty: &Penalty, gradient: &[f64], u: &mut [f64], accuracy: f64) {
+    fn minimize(&mut self, regularizer: &RegularizerTerm, gradient: &[f64], u: &mut [f64], accuracy: f64) {
         let p = self.p;
         self.product.fill(0.0);
-        for (k, (group, _)) in penalty.groups.iter().enumerate() {
+        for (k, (group, _)) in regularizer.groups.iter().enumerate() {
             self.steps[k] = 1.0 / self.block_bound(group.clone());
         }
         for sweep in 0..MAX_SWEEPS {
-            if penalty.groups.is_empty() {
+            if regularizer.groups.is_empty() {
                 for j in 0..p {
                     let (h, g) = (self.hessian[j * p + j], gradient[j] + self.product[j]);
-                    let weight = if penalty.is_free(j) { 0.0 } else { penalty.l1 };
+                    let weight = if regularizer.is_free(j) { 0.0 } else { regularizer.l1 };
                     self.shift(j, u, soft_threshold(u[j] - g / h, weight / h));
                 }
             } else {
-                for (k, (range, weight)) in penalty.groups.iter().enumerate() {
+                for (k, (range, weight)) in regularizer.groups.iter().enumerate() {
                     let (step, v) = (self.steps[k], &mut self.block[..range.len()]);
                     for (v, j) in v.iter_mut().zip(range.clone()) {
                         *v = u[j] - step * (gradient[j] + self.product[j]);
@@ -132,7 +134,7 @@ impl Model<'_> {
                         self.shift(j, u, self.block[k]);
                     }
                 }
-                if let Some(j) = (0..p).find(|&j| penalty.is_free(j)) {
+                if let Some(j) = (0..p).find(|&j| regularizer.is_free(j)) {
                     let (h, g) = (self.hessian[j * p + j], gradient[j] + self.product[j]);
                     self.shift(j, u, u[j] - g / h);
                 }
@@ -141,7 +143,7 @@ impl Model<'_> {
                 for (m, (g, q)) in self.sum.iter_mut().zip(gradient.iter().zip(&self.product)) {
                     *m = g + q;
                 }
-                if penalty.smallest_subgradient(u, &self.sum) <= accuracy {
+                if regularizer.smallest_subgradient(u, &self.sum) <= accuracy {
                     break;
                 }
             }
@@ -154,7 +156,7 @@ impl Model<'_> {
         if by != 0.0 {
             u[j] = to;
             let row = &self.hessian[j * self.p..][..self.p];
-            self.product.iter_mut().zip(row).for_each(|(q, h)| *q += by * h);
+            add_scaled(by, row, &mut self.product);
         }
     }
 

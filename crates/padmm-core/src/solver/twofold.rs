@@ -8,7 +8,7 @@ pub(super) struct Twofold {
 }
 
 impl Twofold {
-    pub fn add(&mut self, v: f64) {
+    pub(super) fn add(&mut self, v: f64) {
         let sum = self.hi + v;
         let moved = sum - self.hi;
         self.lo += (self.hi - (sum - moved)) + (v - moved);
@@ -16,32 +16,32 @@ impl Twofold {
     }
 
     /// Adds `a·b`, rounded in twice the precision only.
-    pub fn add_product(&mut self, a: f64, b: f64) {
+    pub(super) fn add_product(&mut self, a: f64, b: f64) {
         let product = a * b;
         self.add(product);
         self.lo += a.mul_add(b, -product);
     }
 
     /// The same number with all that fits in `hi`.
-    pub fn normal(self) -> Self {
+    pub(super) fn normal(self) -> Self {
         let hi = self.hi + self.lo;
-        Twofold { hi, lo: self.lo - (hi - self.hi) }
+        Self { hi, lo: self.lo - (hi - self.hi) }
     }
 
-    pub fn times(self, factor: Twofold) -> Self {
+    pub(super) fn times(self, factor: Self) -> Self {
         let hi = self.hi * factor.hi;
         let lo = self.hi.mul_add(factor.hi, -hi) + (self.hi * factor.lo + self.lo * factor.hi);
-        Twofold { hi, lo }.normal()
+        Self { hi, lo }.normal()
     }
 
     /// `1 − t / √self`, for a sum of squares above `t²`.
-    pub fn one_less_over_root(self, t: f64) -> Self {
+    pub(super) fn one_less_over_root(self, t: f64) -> Self {
         let square = self.normal();
         let root = square.hi.sqrt();
         let root_lo = (root.mul_add(-root, square.hi) + square.lo) / (2.0 * root);
         let quotient = t / root;
         let quotient_lo = (quotient.mul_add(-root, t) - quotient * root_lo) / root;
-        let mut factor = Twofold { hi: 1.0, lo: -quotient_lo };
+        let mut factor = Self { hi: 1.0, lo: -quotient_lo };
         factor.add(-quotient);
         factor.normal()
     }
@@ -49,7 +49,7 @@ impl Twofold {
 
 impl From<f64> for Twofold {
     fn from(hi: f64) -> Self {
-        Twofold { hi, lo: 0.0 }
+        Self { hi, lo: 0.0 }
     }
 }
 

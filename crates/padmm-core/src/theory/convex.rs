@@ -40,7 +40,7 @@ impl ConvexReport {
         let paper_noise_term = paper_noise_term(input, spectrum);
         let dropped_term = dropped_term(input);
         let rederived_cross_term = rederived_cross_term(input);
-        ConvexReport {
+        Self {
             disagreement_term,
             distance_term,
             paper_noise_term,

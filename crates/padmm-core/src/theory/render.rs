@@ -14,7 +14,7 @@ impl fmt::Display for Theory {
 impl fmt::Display for StrongReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Strongly convex (Theorem 4): ")?;
-        let StrongReport { needed, available, shortfall, .. } = self;
+        let Self { needed, available, shortfall, .. } = self;
         let rate = self.rate.as_ref();
         match self.verdict {
             StrongVerdict::NotStronglyConvexAndSmooth => f.write_str(

@@ -96,7 +96,7 @@ impl StrongReport {
         let convex_and_smooth = input.strong_convexity > 0.0 && input.smoothness.is_finite();
         let limit = if convex_and_smooth { gain_limit(input, spectrum) } else { 0.0 };
         let available = 1.0 + limit;
-        let mut report = StrongReport {
+        let mut report = Self {
             verdict: StrongVerdict::NotStronglyConvexAndSmooth,
             needed,
             available,

@@ -4,34 +4,33 @@
 // Every test file uses its own part of this module.
 #![allow(dead_code)]
 
-pub mod double;
+pub(crate) mod double;
 
 use std::sync::{Arc, Mutex};
 
+use padmm_baselines::mechanism::Unprotected;
 use padmm_core::agent::{Agent, AgentSetup};
 use padmm_core::algorithm::{AlgorithmKind, LocalProblem};
+use padmm_core::calibration::{Calibration, NetworkFacts};
 use padmm_core::data::{Dataset, FeatureSpace};
 use padmm_core::graph::{Graph, GraphSpec, metropolis_weight};
 use padmm_core::loss::Loss;
-use padmm_core::message::{Incoming, Outgoing};
+use padmm_core::message::{Incoming, Outgoing, SiteIndex};
 use padmm_core::objective::{Objective, Part};
 use padmm_core::plan::{Plan, PlanDraft};
-use padmm_core::regularizer::{Penalty, Regularizer};
+use padmm_core::regularizer::{Regularizer, RegularizerTerm};
 use padmm_core::solver::{Solver, Status};
-use padmm_core::terms::{Network, Terms};
-use padmm_privacy::{
-    Gate, Ledger, Mechanism, MemoryLedger, NoiseSource, PrivacyError, RequiredCertificate, Unprotected,
-};
+use padmm_privacy::{Gate, Ledger, Mechanism, MemoryLedger, NoiseSource, PrivacyError, RequiredCertificate};
 
 /// Public random numbers (splitmix64).
-pub struct Random(u64);
+pub(crate) struct Random(u64);
 
 impl Random {
-    pub fn new(seed: u64) -> Self {
-        Random(seed)
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed)
     }
 
-    pub fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -40,44 +39,44 @@ impl Random {
     }
 
     /// In (0, 1).
-    pub fn unit(&mut self) -> f64 {
+    pub(crate) fn unit(&mut self) -> f64 {
         ((self.next() >> 11) as f64 + 0.5) / (1u64 << 53) as f64
     }
 
-    pub fn below(&mut self, n: usize) -> usize {
+    pub(crate) fn below(&mut self, n: usize) -> usize {
         (self.next() % n as u64) as usize
     }
 
     /// Standard normal (Box and Muller).
-    pub fn normal(&mut self) -> f64 {
+    pub(crate) fn normal(&mut self) -> f64 {
         (-2.0 * self.unit().ln()).sqrt() * (std::f64::consts::TAU * self.unit()).cos()
     }
 
-    pub fn normals(&mut self, n: usize) -> Vec<f64> {
+    pub(crate) fn normals(&mut self, n: usize) -> Vec<f64> {
         (0..n).map(|_| self.normal()).collect()
     }
 }
 
 /// What the records of [`records`] look like: two numeric columns, then two categorical ones of three and two values.
-pub const N_FEATURES: usize = 7;
+pub(crate) const N_FEATURES: usize = 7;
 
-pub fn space() -> FeatureSpace {
+pub(crate) fn space() -> FeatureSpace {
     FeatureSpace { groups: vec![0..1, 1..2, 2..5, 5..7], ..FeatureSpace::numeric(N_FEATURES) }
 }
 
-pub fn empty() -> Dataset {
+pub(crate) fn empty() -> Dataset {
     Dataset::new(N_FEATURES, 2, 2, 1.0)
 }
 
 /// One random record: numeric values, hot columns, a label of −1 or +1.
-pub fn random_record(random: &mut Random) -> ([f64; 2], [u32; 2], f64) {
+pub(crate) fn random_record(random: &mut Random) -> ([f64; 2], [u32; 2], f64) {
     let numeric = [random.normal(), random.normal()];
     let hot = [2 + random.below(3) as u32, 5 + random.below(2) as u32];
     let score = 1.5 * numeric[0] - numeric[1] + f64::from(hot[0]) - 3.0 + random.normal();
     (numeric, hot, if score > 0.0 { 1.0 } else { -1.0 })
 }
 
-pub fn records(random: &mut Random, n: usize) -> Dataset {
+pub(crate) fn records(random: &mut Random, n: usize) -> Dataset {
     let mut data = empty();
     for _ in 0..n {
         let (numeric, hot, label) = random_record(random);
@@ -87,7 +86,7 @@ pub fn records(random: &mut Random, n: usize) -> Dataset {
 }
 
 /// Shards of different sizes.
-pub fn shards(seed: u64, n_agents: usize) -> Vec<Arc<Dataset>> {
+pub(crate) fn shards(seed: u64, n_agents: usize) -> Vec<Arc<Dataset>> {
     let mut random = Random::new(seed);
     (0..n_agents)
         .map(|_| {
@@ -97,24 +96,24 @@ pub fn shards(seed: u64, n_agents: usize) -> Vec<Arc<Dataset>> {
         .collect()
 }
 
-pub fn graph(text: &str, n_agents: usize) -> Graph {
+pub(crate) fn graph(text: &str, n_agents: usize) -> Graph {
     let spec: GraphSpec = text.parse().unwrap();
     spec.build(n_agents, &[], 11).unwrap()
 }
 
 /// Noise from a seed that keeps a copy of what it gave, so that a test can take it off again.
-pub struct RememberedNoise {
+pub(crate) struct RememberedNoise {
     random: Random,
     drawn: Remembered,
 }
 
 /// Scale and noise of every round.
-pub type Remembered = Arc<Mutex<Vec<(f64, Vec<i64>)>>>;
+pub(crate) type Remembered = Arc<Mutex<Vec<(f64, Vec<i64>)>>>;
 
 impl RememberedNoise {
-    pub fn new(seed: u64) -> (Self, Remembered) {
+    pub(crate) fn new(seed: u64) -> (Self, Remembered) {
         let drawn = Remembered::default();
-        (RememberedNoise { random: Random::new(seed), drawn: Arc::clone(&drawn) }, drawn)
+        (Self { random: Random::new(seed), drawn: Arc::clone(&drawn) }, drawn)
     }
 }
 
@@ -133,7 +132,7 @@ impl NoiseSource for RememberedNoise {
 }
 
 /// A plan for small worlds; change what a test is about.
-pub fn draft(algorithm: AlgorithmKind) -> PlanDraft {
+pub(crate) fn draft(algorithm: AlgorithmKind) -> PlanDraft {
     PlanDraft {
         algorithm,
         rounds: 6,
@@ -145,83 +144,89 @@ pub fn draft(algorithm: AlgorithmKind) -> PlanDraft {
 }
 
 /// Everything that agents are made of.
-pub struct World {
+pub(crate) struct World {
     pub graph: Graph,
     pub shards: Vec<Arc<Dataset>>,
     pub space: FeatureSpace,
     pub plan: Plan,
-    pub terms: Terms,
+    pub calibration: Calibration,
 }
 
 impl World {
-    pub fn new(graph: Graph, shards: Vec<Arc<Dataset>>, space: FeatureSpace, draft: PlanDraft) -> World {
+    pub(crate) fn new(
+        graph: Graph,
+        shards: Vec<Arc<Dataset>>,
+        space: FeatureSpace,
+        draft: PlanDraft,
+    ) -> Self {
         let plan = draft.check().unwrap();
         let n_records: Vec<usize> = shards.iter().map(|s| s.n_records()).collect();
-        let network = Network {
+        let network = NetworkFacts {
             graph: &graph,
             n_records: &n_records,
             space: &space,
             norm_bound: shards[0].norm_bound(),
         };
-        let terms = Terms::derive(&plan, &network).unwrap();
-        World { graph, shards, space, plan, terms }
+        let calibration = Calibration::derive(&plan, &network).unwrap();
+        Self { graph, shards, space, plan, calibration }
     }
 
     /// A world of [`records`].
-    pub fn small(text: &str, n_agents: usize, draft: PlanDraft) -> World {
-        World::new(graph(text, n_agents), shards(5, n_agents), space(), draft)
+    pub(crate) fn small(text: &str, n_agents: usize, draft: PlanDraft) -> Self {
+        Self::new(graph(text, n_agents), shards(5, n_agents), space(), draft)
     }
 
-    pub fn n_agents(&self) -> usize {
+    pub(crate) fn n_agents(&self) -> usize {
         self.shards.len()
     }
 
-    pub fn problem(&self, i: usize) -> LocalProblem {
+    pub(crate) fn problem(&self, i: usize) -> LocalProblem {
         let settings = self.plan.settings();
         LocalProblem {
             data: Arc::clone(&self.shards[i]),
             loss: settings.loss,
-            penalty: Penalty::new(&settings.regularizer, &self.space, 1.0 / self.n_agents() as f64),
+            penalty: RegularizerTerm::new(&settings.regularizer, &self.space, 1.0 / self.n_agents() as f64),
         }
     }
 
     /// Agent `i` with its noise from `seed`.
-    pub fn agent(&self, i: usize, seed: u64, ledger: Box<dyn Ledger>) -> (Agent, Remembered) {
-        let terms = self.terms.agents[i].clone();
-        let mechanism: Box<dyn Mechanism> = match &terms.noise {
+    pub(crate) fn agent(&self, i: usize, seed: u64, ledger: Box<dyn Ledger>) -> (Agent, Remembered) {
+        let calibration = self.calibration.agents[i].clone();
+        let mechanism: Box<dyn Mechanism> = match &calibration.noise {
             Some(schedule) => {
-                let required = RequiredCertificate { modulus: terms.modulus, tolerance: terms.tolerance };
+                let required =
+                    RequiredCertificate { modulus: calibration.modulus, tolerance: calibration.tolerance };
                 schedule.mechanism(required).unwrap()
             }
             None => Box::new(Unprotected::new(self.space.n_features()).unwrap()),
         };
         let (noise, remembered) = RememberedNoise::new(seed);
         let gate = Gate::new("test".into(), format!("site-{i}"), mechanism, Box::new(noise), ledger);
-        let weight = |&j: &usize| (j, metropolis_weight(&self.graph, i, j));
+        let weight = |&j: &usize| (SiteIndex(j), metropolis_weight(&self.graph, i, j));
         let setup = AgentSetup {
-            site: i,
+            site: SiteIndex(i),
             n_agents: self.n_agents(),
             neighbours: self.graph.neighbours(i).iter().map(weight).collect(),
             plan: self.plan.clone(),
-            penalty: self.terms.penalty,
-            gossip_rounds: self.terms.gossip_rounds,
-            terms,
+            penalty: self.calibration.penalty,
+            gossip_rounds: self.calibration.gossip_rounds,
+            calibration,
         };
         (Agent::new(setup, self.problem(i), gate), remembered)
     }
 
     /// All agents, agent `i` with noise from seed `seed(i)`.
-    pub fn agents(&self, seed: impl Fn(usize) -> u64) -> (Vec<Agent>, Vec<Remembered>) {
+    pub(crate) fn agents(&self, seed: impl Fn(usize) -> u64) -> (Vec<Agent>, Vec<Remembered>) {
         (0..self.n_agents()).map(|i| self.agent(i, seed(i), Box::new(MemoryLedger::new()))).unzip()
     }
 
     /// One round in lockstep along the edges that `connected` allows.
-    pub fn exchange(&self, agents: &mut [Agent], connected: impl Fn(usize, usize) -> bool) {
+    pub(crate) fn exchange(&self, agents: &mut [Agent], connected: impl Fn(usize, usize) -> bool) {
         let spoken: Vec<Option<Outgoing>> =
             agents.iter_mut().map(|a| a.poll_message().expect("the round succeeds")).collect();
         for (i, agent) in agents.iter_mut().enumerate() {
             for &j in self.graph.neighbours(i).iter().filter(|&&j| connected(i, j)) {
-                if let Some(message) = spoken[j].as_ref().filter(|m| m.is_for(i)) {
+                if let Some(message) = spoken[j].as_ref().filter(|m| m.is_for(SiteIndex(i))) {
                     agent.handle_message(&Incoming::from(message)).expect("the message is welcome");
                 }
             }
@@ -229,7 +234,7 @@ impl World {
     }
 
     /// Runs to the end; `look` sees the agents after each private round.
-    pub fn run(&self, agents: &mut [Agent], mut look: impl FnMut(u32, &[Agent])) {
+    pub(crate) fn run(&self, agents: &mut [Agent], mut look: impl FnMut(u32, &[Agent])) {
         let mut seen = 0;
         while agents.iter().any(|a| a.outcome().is_none()) {
             self.exchange(agents, |_, _| true);
@@ -241,10 +246,10 @@ impl World {
     }
 
     /// The pooled minimiser, to the limit of floating point.
-    pub fn optimum(&self) -> Vec<f64> {
+    pub(crate) fn optimum(&self) -> Vec<f64> {
         let settings = self.plan.settings();
         let parts: Vec<Part> = self.shards.iter().map(|s| Part::mean(s)).collect();
-        let penalty = Penalty::new(&settings.regularizer, &self.space, 1.0);
+        let penalty = RegularizerTerm::new(&settings.regularizer, &self.space, 1.0);
         let objective = Objective::new(&parts, settings.loss, &penalty, &[], 0.0);
         let start = vec![0.0; self.space.n_features()];
         let solution = Solver::new().solve(&objective, &start, 1e-12 * self.n_agents() as f64);
@@ -253,16 +258,16 @@ impl World {
     }
 }
 
-pub fn norm(v: &[f64]) -> f64 {
+pub(crate) fn norm(v: &[f64]) -> f64 {
     v.iter().map(|u| u * u).sum::<f64>().sqrt()
 }
 
-pub fn distance(a: &[f64], b: &[f64]) -> f64 {
+pub(crate) fn distance(a: &[f64], b: &[f64]) -> f64 {
     norm(&a.iter().zip(b).map(|(a, b)| a - b).collect::<Vec<f64>>())
 }
 
 /// A record's features as a plain vector.
-pub fn dense(data: &Dataset, r: usize) -> Vec<f64> {
+pub(crate) fn dense(data: &Dataset, r: usize) -> Vec<f64> {
     let row = data.row(r);
     let mut a = vec![0.0; data.n_features()];
     a[..row.numeric.len()].copy_from_slice(row.numeric);
@@ -272,7 +277,7 @@ pub fn dense(data: &Dataset, r: usize) -> Vec<f64> {
 }
 
 /// `∂ℓ/∂t` by the losses' definitions; not for the hinge.
-pub fn naive_slope(loss: Loss, z: f64, t: f64) -> f64 {
+pub(crate) fn naive_slope(loss: Loss, z: f64, t: f64) -> f64 {
     match loss {
         Loss::Logistic => -z / (1.0 + (z * t).exp()),
         Loss::HuberizedHinge { width } => {
@@ -292,7 +297,7 @@ pub fn naive_slope(loss: Loss, z: f64, t: f64) -> f64 {
 }
 
 /// Gradient of `(1/n) Σ ℓ(z, aᵀx)`, record by record.
-pub fn naive_loss_gradient(data: &Dataset, loss: Loss, x: &[f64]) -> Vec<f64> {
+pub(crate) fn naive_loss_gradient(data: &Dataset, loss: Loss, x: &[f64]) -> Vec<f64> {
     let mut gradient = vec![0.0; x.len()];
     for r in 0..data.n_records() {
         let a = dense(data, r);
@@ -304,7 +309,7 @@ pub fn naive_loss_gradient(data: &Dataset, loss: Loss, x: &[f64]) -> Vec<f64> {
 }
 
 /// Mean loss, record by record.
-pub fn naive_mean_loss(data: &Dataset, loss: Loss, x: &[f64]) -> f64 {
+pub(crate) fn naive_mean_loss(data: &Dataset, loss: Loss, x: &[f64]) -> f64 {
     let one = |r: usize| {
         let t: f64 = dense(data, r).iter().zip(x).map(|(a, x)| a * x).sum();
         let z = data.row(r).label;
@@ -338,8 +343,8 @@ pub fn naive_mean_loss(data: &Dataset, loss: Loss, x: &[f64]) -> f64 {
     (0..data.n_records()).map(one).sum::<f64>() / data.n_records() as f64
 }
 
-/// `R(x)` by MATH §1.
-pub fn naive_regularizer(regularizer: Regularizer, space: &FeatureSpace, x: &[f64]) -> f64 {
+/// `R(x)` by EQUATIONS §1.
+pub(crate) fn naive_regularizer(regularizer: Regularizer, space: &FeatureSpace, x: &[f64]) -> f64 {
     let free = |j: &usize| space.intercept != Some(*j);
     let square: f64 = (0..x.len()).filter(free).map(|j| x[j] * x[j]).sum();
     let absolute: f64 = (0..x.len()).filter(free).map(|j| x[j].abs()).sum();

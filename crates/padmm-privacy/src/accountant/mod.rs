@@ -1,15 +1,9 @@
 //! Accountants: they add up events and say what the sum amounts to.
 
-mod basic;
 mod gdp;
-mod pure;
-mod rdp;
 mod zcdp;
 
-pub use basic::BasicAccountant;
 pub use gdp::GdpAccountant;
-pub use pure::PureAccountant;
-pub use rdp::RdpAccountant;
 pub use zcdp::{ZcdpAccountant, ZcdpConversion};
 
 use crate::budget::{Delta, Epsilon, ZcdpRho};
@@ -33,13 +27,4 @@ pub trait Accountant {
 
     /// Name for reports.
     fn name(&self) -> &'static str;
-}
-
-/// The epsilon of a pure event with its charge in zCDP, for accountants that know no other.
-fn pure_epsilon(event: &Event, accountant: &'static str) -> Result<(f64, f64), PrivacyError> {
-    match *event {
-        Event::PureDp { epsilon } => Ok((epsilon, event.rho()?.value())),
-        Event::NonPrivate => event.rho().map(|rho| (rho.value(), rho.value())),
-        Event::Gaussian { .. } | Event::GaussianObjective { .. } => Err(PrivacyError::NotPure { accountant }),
-    }
 }

@@ -1,15 +1,13 @@
 //! The mechanism of the private algorithm: discrete Gaussian noise on a public grid.
 
 use super::payload::round_to_grid;
-use super::{
-    Certified, Drawn, Mechanism, Noise, Payload, check_certificate, check_derived, check_point,
-    check_required,
-};
+use super::{Certified, Drawn, Mechanism, Payload};
 use crate::calibrate::NoiseSchedule;
-use crate::error::PrivacyError;
+use crate::error::{PrivacyError, require};
 use crate::event::Event;
 use crate::report::PrivacyReport;
 use crate::sample::{NoiseSource, check_scale};
+use crate::sensitivity::Sensitivity;
 
 /// What a solver must certify before its point may leave.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -18,6 +16,29 @@ pub struct RequiredCertificate {
     pub modulus: f64,
     /// Largest residual that is accepted.
     pub tolerance: f64,
+}
+
+impl RequiredCertificate {
+    /// Refuses what no solver can be held to.
+    pub fn check(&self) -> Result<(), PrivacyError> {
+        let Self { modulus, tolerance } = *self;
+        require(modulus > 0.0 && modulus.is_finite(), "modulus", modulus, "a finite number above 0")?;
+        require(tolerance >= 0.0 && tolerance.is_finite(), "tolerance", tolerance, "a finite number >= 0")
+    }
+
+    /// Refuses certificates that are weaker than those the sensitivity was derived with.
+    pub fn check_covers(&self, sensitivity: &Sensitivity) -> Result<(), PrivacyError> {
+        let Some(inputs) = sensitivity.inputs() else { return Ok(()) };
+        let mismatch =
+            |name, required, derived| Err(PrivacyError::CertificateMismatch { name, required, derived });
+        if self.tolerance > inputs.tolerance {
+            return mismatch("tolerance", self.tolerance, inputs.tolerance);
+        }
+        if self.modulus < inputs.modulus {
+            return mismatch("modulus", self.modulus, inputs.modulus);
+        }
+        Ok(())
+    }
 }
 
 /// Output perturbation on a grid: `g * (round(point / g) + discrete Gaussian of scale noise_std / g)`.
@@ -36,8 +57,8 @@ pub struct GridGaussian {
 impl GridGaussian {
     /// Ties a schedule to the certificate that its sensitivity was derived with; weaker requirements are refused.
     pub fn new(schedule: NoiseSchedule, required: RequiredCertificate) -> Result<Self, PrivacyError> {
-        check_required(required)?;
-        check_derived(&schedule.sensitivity(), required)?;
+        required.check()?;
+        required.check_covers(&schedule.sensitivity())?;
         Ok(Self { schedule, required })
     }
 
@@ -77,11 +98,8 @@ impl Mechanism for GridGaussian {
         if drawn.round() != round {
             return Err(PrivacyError::ForeignNoise { round });
         }
-        let Noise::Hidden(noise) = drawn.into_noise() else {
-            return Err(PrivacyError::ForeignNoise { round });
-        };
-        check_certificate(certified.residual, self.required.tolerance)?;
-        check_point(&certified.point, self.schedule.n_features())?;
+        let noise = drawn.into_integers().ok_or(PrivacyError::ForeignNoise { round })?;
+        certified.check(self.schedule.n_features(), self.required.tolerance)?;
         let exponent = self.schedule.grid_exponent(round);
         let mut values = round_to_grid(&certified.point, exponent)?;
         if noise.len() != values.len() {

@@ -1,25 +1,17 @@
 //! Mechanisms: noise and its price in one value, so that one cannot be used without the other.
 
-pub(crate) mod gamma;
-mod gamma_output;
 mod grid_gaussian;
-mod objective;
 mod payload;
-mod unprotected;
 
-pub use gamma_output::GammaOutput;
 pub use grid_gaussian::{GridGaussian, RequiredCertificate};
-pub use objective::ObjectivePerturbation;
 pub use payload::Payload;
-pub use unprotected::Unprotected;
 
 use std::fmt;
 
-use crate::error::{PrivacyError, require};
+use crate::error::PrivacyError;
 use crate::event::Event;
 use crate::report::PrivacyReport;
 use crate::sample::NoiseSource;
-use crate::sensitivity::Sensitivity;
 
 /// What turns a computed point into something that may leave. The gate calls the parts in a fixed order.
 ///
@@ -65,7 +57,7 @@ pub struct Drawn {
     noise: Noise,
 }
 
-pub(crate) enum Noise {
+enum Noise {
     None,
     Hidden(Vec<i64>),
     HiddenReal(Vec<f64>),
@@ -84,11 +76,12 @@ impl Drawn {
     }
 
     /// The same for noise that is not on a grid.
-    pub(crate) fn hidden_real(round: u32, noise: Vec<f64>) -> Self {
+    pub fn hidden_real(round: u32, noise: Vec<f64>) -> Self {
         Self { round, noise: Noise::HiddenReal(noise) }
     }
 
-    pub(crate) fn nothing(round: u32) -> Self {
+    /// No noise, for a mechanism that has no guarantee either.
+    pub fn nothing(round: u32) -> Self {
         Self { round, noise: Noise::None }
     }
 
@@ -105,8 +98,14 @@ impl Drawn {
         }
     }
 
-    pub(crate) fn into_noise(self) -> Noise {
-        self.noise
+    /// The integers of [`Drawn::hidden`], for the seal that consumes them.
+    fn into_integers(self) -> Option<Vec<i64>> {
+        if let Noise::Hidden(noise) = self.noise { Some(noise) } else { None }
+    }
+
+    /// The noise of [`Drawn::hidden_real`], for the seal that consumes it.
+    pub fn into_real(self) -> Option<Vec<f64>> {
+        if let Noise::HiddenReal(noise) = self.noise { Some(noise) } else { None }
     }
 }
 
@@ -116,39 +115,25 @@ impl fmt::Debug for Drawn {
     }
 }
 
-/// Length and finiteness of a point that is about to be sealed.
-fn check_point(point: &[f64], n_features: usize) -> Result<(), PrivacyError> {
-    if point.len() != n_features {
-        return Err(PrivacyError::WrongLength { expected: n_features, found: point.len() });
+impl Certified {
+    /// Refuses a point of another length, one that is not finite, and one whose certificate is missing or too weak. NaN and negative
+    /// residuals are no certificate at all, whatever the tolerance.
+    pub fn check(&self, n_features: usize, tolerance: f64) -> Result<(), PrivacyError> {
+        if !(self.residual >= 0.0 && self.residual.is_finite()) {
+            return Err(PrivacyError::CertificateMissing);
+        }
+        if self.residual > tolerance {
+            return Err(PrivacyError::ResidualTooLarge { tolerance });
+        }
+        self.check_point(n_features)
     }
-    if point.iter().all(|value| value.is_finite()) { Ok(()) } else { Err(PrivacyError::NotFinite) }
-}
 
-/// What may be required of a solver at all.
-fn check_required(required: RequiredCertificate) -> Result<(), PrivacyError> {
-    let RequiredCertificate { modulus, tolerance } = required;
-    require(modulus > 0.0 && modulus.is_finite(), "modulus", modulus, "a finite number above 0")?;
-    require(tolerance >= 0.0 && tolerance.is_finite(), "tolerance", tolerance, "a finite number >= 0")
-}
-
-/// Refuses certificates that are weaker than those the sensitivity was derived with.
-fn check_derived(sensitivity: &Sensitivity, required: RequiredCertificate) -> Result<(), PrivacyError> {
-    let Some(inputs) = sensitivity.inputs() else { return Ok(()) };
-    let mismatch =
-        |name, required, derived| Err(PrivacyError::CertificateMismatch { name, required, derived });
-    if required.tolerance > inputs.tolerance {
-        return mismatch("tolerance", required.tolerance, inputs.tolerance);
+    /// Length and finiteness of the point alone.
+    pub fn check_point(&self, n_features: usize) -> Result<(), PrivacyError> {
+        let found = self.point.len();
+        if found != n_features {
+            return Err(PrivacyError::WrongLength { expected: n_features, found });
+        }
+        if self.point.iter().all(|value| value.is_finite()) { Ok(()) } else { Err(PrivacyError::NotFinite) }
     }
-    if required.modulus < inputs.modulus {
-        return mismatch("modulus", required.modulus, inputs.modulus);
-    }
-    Ok(())
-}
-
-/// NaN and negative residuals are no certificate at all, whatever the tolerance.
-fn check_certificate(residual: f64, tolerance: f64) -> Result<(), PrivacyError> {
-    if !(residual >= 0.0 && residual.is_finite()) {
-        return Err(PrivacyError::CertificateMissing);
-    }
-    if residual <= tolerance { Ok(()) } else { Err(PrivacyError::ResidualTooLarge { tolerance }) }
 }

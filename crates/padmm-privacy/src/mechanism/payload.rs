@@ -48,8 +48,7 @@ impl Payload {
         match self {
             Self::Grid { exponent, values } => {
                 let exponent = *exponent;
-                let name = "grid exponent";
-                require(is_exact_exponent(exponent), name, f64::from(exponent), "between -1022 and 970")?;
+                check_exponent(exponent)?;
                 let fits = values.iter().all(|value| value.unsigned_abs() < EXACT_INTEGERS);
                 if fits { Ok(()) } else { Err(PrivacyError::BeyondGrid { exponent }) }
             }
@@ -61,6 +60,14 @@ impl Payload {
                 }
             }
         }
+    }
+
+    /// A point rounded to the grid with step `2^exponent`, half away from zero, or why it does not fit.
+    pub fn rounded(point: &[f64], exponent: i32) -> Result<Self, PrivacyError> {
+        check_exponent(exponent)?;
+        let payload = Self::Grid { exponent, values: round_to_grid(point, exponent)? };
+        payload.check()?;
+        Ok(payload)
     }
 
     /// Number of coordinates.
@@ -87,8 +94,12 @@ impl Payload {
     }
 }
 
+fn check_exponent(exponent: i32) -> Result<(), PrivacyError> {
+    require(is_exact_exponent(exponent), "grid exponent", f64::from(exponent), "between -1022 and 970")
+}
+
 /// Rounds a point to the grid: `round(point / 2^exponent)`, half away from zero; moves a coordinate by half a step at most.
-pub(crate) fn round_to_grid(point: &[f64], exponent: i32) -> Result<Vec<i64>, PrivacyError> {
+pub(super) fn round_to_grid(point: &[f64], exponent: i32) -> Result<Vec<i64>, PrivacyError> {
     let to_integer = |&value: &f64| {
         // A power of two only shifts the exponent. Where the quotient underflows, it is far below a half.
         let steps = libm::round(libm::scalbn(value, -exponent));

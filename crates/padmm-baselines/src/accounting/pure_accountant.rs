@@ -1,0 +1,44 @@
+//! Optimal composition of pure mechanisms.
+
+use padmm_privacy::outward::add_up;
+use padmm_privacy::{Accountant, Delta, Epsilon, Event, PrivacyError, ZcdpRho};
+
+use super::pure_epsilon;
+use crate::accounting::composition::compose_pure;
+
+/// The smallest epsilon that a list of pure events allows (see [`compose_pure`]), for pure events only.
+#[derive(Debug, Clone, Default)]
+pub struct PureAccountant {
+    epsilons: Vec<f64>,
+    rho: f64,
+}
+
+impl PureAccountant {
+    /// Nothing composed yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+impl Accountant for PureAccountant {
+    fn compose(&mut self, event: &Event) -> Result<(), PrivacyError> {
+        let (epsilon, charge) = pure_epsilon(event, self.name())?;
+        self.rho = ZcdpRho::new(add_up(self.rho, charge))?.value();
+        self.epsilons.push(epsilon);
+        Ok(())
+    }
+
+    fn rho(&self) -> ZcdpRho {
+        ZcdpRho::new(self.rho).expect("checked when the last event was added")
+    }
+
+    fn epsilon(&self, delta: Delta) -> Epsilon {
+        let compositions =
+            compose_pure(&self.epsilons, delta).expect("every epsilon was checked when it was added");
+        Epsilon::new(compositions.best()).expect("bounded by the paper's conversion")
+    }
+
+    fn name(&self) -> &'static str {
+        "optimal composition"
+    }
+}

@@ -1,0 +1,67 @@
+//! The methods that P-ADMM is compared with, and what only they need: pure and Rényi accounting, gamma-norm noise, noise on the
+//! objective, no noise at all.
+//!
+//! Everything here makes its noise of doubles, so no guarantee is stated for the bytes that leave, and `padmm-node` does not link this
+//! crate: that a real site cannot use such noise is a fact of the compiler. Algorithms with exact noise are in
+//! [`padmm_core::algorithm`].
+//!
+//! ```
+//! use padmm_baselines::{ALL, DVP};
+//! use padmm_core::plan::PlanDraft;
+//!
+//! let plan = PlanDraft { algorithm: DVP, ..PlanDraft::default() }.check().unwrap();
+//! assert!(!plan.settings().algorithm.runs_between_sites());
+//! assert!(ALL.contains(&DVP));
+//! ```
+
+#![warn(clippy::unwrap_used)]
+
+pub mod accounting;
+mod admm;
+mod dvp;
+mod gaussian_objective;
+mod m_admm;
+pub mod mechanism;
+mod pvp;
+mod r_admm;
+
+pub use admm::Admm;
+pub use dvp::Dvp;
+pub use gaussian_objective::GaussianObjective;
+pub use m_admm::MAdmm;
+pub use pvp::Pvp;
+pub use r_admm::{MrAdmm, RAdmm};
+
+use padmm_core::algorithm::{AlgorithmKind, DP_ADMM, LINEARIZED, P_ADMM, TOKEN};
+
+/// P-ADMM's updates without noise and without any privacy: the reference.
+pub const ADMM: AlgorithmKind = AlgorithmKind::new(&Admm);
+/// Dual variable perturbation.
+pub const DVP: AlgorithmKind = AlgorithmKind::new(&Dvp);
+/// Primal variable perturbation.
+pub const PVP: AlgorithmKind = AlgorithmKind::new(&Pvp);
+/// Penalty perturbation with growing penalties.
+pub const M_ADMM: AlgorithmKind = AlgorithmKind::new(&MAdmm);
+/// Recycled ADMM.
+pub const R_ADMM: AlgorithmKind = AlgorithmKind::new(&RAdmm);
+/// Recycled ADMM with growing penalties.
+pub const MR_ADMM: AlgorithmKind = AlgorithmKind::new(&MrAdmm);
+/// Gaussian objective perturbation, experimental.
+pub const GAUSSIAN_OBJECTIVE: AlgorithmKind = AlgorithmKind::new(&GaussianObjective);
+
+/// Every algorithm that a simulation knows, in the order of listings. A new one is one file and a line here.
+pub const ALL: [AlgorithmKind; 11] =
+    [P_ADMM, ADMM, DVP, PVP, M_ADMM, R_ADMM, MR_ADMM, DP_ADMM, LINEARIZED, TOKEN, GAUSSIAN_OBJECTIVE];
+
+macro_rules! by_value {
+    ($($spec:ident => $kind:ident),*) => {$(
+        impl From<$spec> for AlgorithmKind {
+            fn from(_: $spec) -> Self {
+                $kind
+            }
+        }
+    )*};
+}
+
+by_value!(Admm => ADMM, Dvp => DVP, Pvp => PVP, MAdmm => M_ADMM, RAdmm => R_ADMM, MrAdmm => MR_ADMM);
+by_value!(GaussianObjective => GAUSSIAN_OBJECTIVE);

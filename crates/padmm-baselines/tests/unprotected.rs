@@ -1,0 +1,31 @@
+//! Releases without noise call themselves that, and a capped ledger refuses them.
+
+use padmm_baselines::mechanism::Unprotected;
+use padmm_privacy::*;
+
+fn point() -> Certified {
+    Certified { point: vec![1.0, -2.0, 0.5], residual: 0.0 }
+}
+
+fn release(ledger: MemoryLedger) -> (Gate, Result<Release<Payload>, PrivacyError>) {
+    let plain = Box::new(Unprotected::new(3).unwrap());
+    let mut gate = Gate::new("r".into(), "s".into(), plain, Box::new(SecureNoise), Box::new(ledger));
+    let released = gate.release(1, |_: &Drawn| Ok::<_, PrivacyError>(point()));
+    (gate, released)
+}
+
+#[test]
+fn unprotected_releases_are_recorded_as_such() {
+    let (gate, released) = release(MemoryLedger::new());
+    assert_eq!(released.unwrap().value(), &Payload::Plain(point().point));
+    assert_eq!((gate.report(), gate.debits()[0].event), (None, Event::NonPrivate));
+    let (_, refused) = release(MemoryLedger::with_cap(ZcdpRho::new(1e9).unwrap()));
+    assert!(matches!(refused, Err(PrivacyError::NotPrivate { .. })));
+}
+
+#[test]
+fn nothing_is_sealed_with_what_was_drawn_for_another_round() {
+    let plain = Unprotected::new(3).unwrap();
+    let drawn = plain.draw(2, &mut SecureNoise).unwrap();
+    assert_eq!(plain.seal(1, &point(), drawn).unwrap_err(), PrivacyError::ForeignNoise { round: 1 });
+}

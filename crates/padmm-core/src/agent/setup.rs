@@ -1,0 +1,100 @@
+//! What an agent starts from, and the check that its noise was calibrated for the problem that it will solve.
+
+use std::sync::Arc;
+
+use crate::algorithm::{Algorithm, LocalProblem};
+use crate::calibration::{Calibration, SiteCalibration, Solvability};
+use crate::data::{Dataset, FeatureSpace};
+use crate::graph::{Graph, metropolis_weight};
+use crate::message::SiteIndex;
+use crate::plan::Plan;
+use crate::regularizer::RegularizerTerm;
+
+/// Everything that an agent starts from.
+pub struct AgentSetup {
+    /// Which of the plan's sites it is.
+    pub site: SiteIndex,
+    /// How many sites the plan has, this one included.
+    pub n_agents: usize,
+    /// Its neighbours in ascending order, with their gossip weights.
+    pub neighbours: Vec<(SiteIndex, f64)>,
+    /// The settings that all sites share.
+    pub plan: Plan,
+    /// `η` as the terms were derived with it.
+    pub penalty: f64,
+    /// Turns of averaging after the algorithm's last round.
+    pub gossip_rounds: u32,
+    /// Tolerance, modulus and noise of this site.
+    pub calibration: SiteCalibration,
+}
+
+impl AgentSetup {
+    /// The setup of the agent at `site`, and its share of the problem.
+    pub fn of(
+        plan: &Plan,
+        graph: &Graph,
+        calibration: &Calibration,
+        site: SiteIndex,
+        space: &FeatureSpace,
+        data: Arc<Dataset>,
+    ) -> (Self, LocalProblem) {
+        let n_agents = calibration.agents.len();
+        let weighted = |&j: &usize| (SiteIndex(j), metropolis_weight(graph, site.0, j));
+        let settings = plan.settings();
+        let setup = Self {
+            site,
+            n_agents,
+            neighbours: graph.neighbours(site.0).iter().map(weighted).collect(),
+            plan: plan.clone(),
+            penalty: calibration.penalty,
+            gossip_rounds: calibration.gossip_rounds,
+            calibration: calibration.agents[site.0].clone(),
+        };
+        let penalty = RegularizerTerm::new(&settings.regularizer, space, 1.0 / n_agents as f64);
+        (setup, LocalProblem { data, loss: settings.loss, penalty })
+    }
+}
+
+/// Exponents of the grids of all rounds; empty where releases are not made on grids.
+pub(super) fn grids(calibration: &SiteCalibration) -> Vec<i32> {
+    calibration.gaussian().map_or(vec![], |s| (1..=s.rounds()).map(|round| s.grid_exponent(round)).collect())
+}
+
+/// The noise was calibrated for a problem: stops if that is not the problem that will be solved.
+pub(super) fn check_calibration(
+    calibration: &SiteCalibration,
+    algorithm: &dyn Algorithm,
+    problem: &LocalProblem,
+) {
+    assert_eq!(
+        calibration.n_records,
+        problem.data.n_records(),
+        "the calibration is that of this number of records"
+    );
+    let values = problem.data.n_numeric() + problem.data.n_hot();
+    let is_bounded =
+        |s: Solvability| s.bounds.covers(problem.data.n_records(), values, calibration.tolerance);
+    assert!(calibration.solvability.is_none_or(is_bounded), "rounds are judged by bounds for these records");
+    let modulus = algorithm.modulus(problem.penalty.strong_convexity());
+    assert!(
+        modulus >= calibration.modulus,
+        "the calibration is that of this penalty, degree and regulariser"
+    );
+    let Some(premise) = calibration.noise.as_ref().and_then(|noise| noise.premise()) else { return };
+    let (slope, row) = (problem.loss.slope_bound(), problem.data.norm_bound());
+    let slope = slope.expect("a loss under privacy has a bounded slope");
+    assert!(slope * row <= premise.gradient_bound, "the noise is for this loss and norm bound");
+    assert_eq!(
+        premise.n_records, calibration.n_records,
+        "noise and calibration agree on the number of records"
+    );
+    assert!(calibration.modulus >= premise.modulus, "noise and calibration agree");
+    assert!(
+        premise.tolerance.is_none_or(|tolerance| calibration.tolerance <= tolerance),
+        "noise and calibration agree"
+    );
+    if let Some(bound) = premise.curvature_bound {
+        let curvature = problem.loss.curvature_bound().expect("noise on the objective needs a smooth loss");
+        assert!(curvature * row * row <= bound, "the noise is for this loss");
+    }
+}
