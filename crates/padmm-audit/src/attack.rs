@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use padmm_core::algorithm::{AlgorithmKind, token_walk};
-use padmm_core::message::{Content, Incoming, Outgoing, Stage};
-use padmm_core::terms::Terms;
+use padmm_core::algorithm::{DP_ADMM, TOKEN, token_walk};
+use padmm_core::calibration::Calibration;
+use padmm_core::message::{Content, Incoming, Outgoing, SiteIndex, Turn};
 use padmm_privacy::{Debit, Ledger, Payload, PrivacyError};
 
 use crate::bound::Trial;
@@ -40,17 +40,17 @@ pub(crate) const LOW_VALUES: usize = 256;
 
 impl Evidence {
     fn new(rounds: u32) -> Self {
-        Evidence {
+        Self {
             residuals: vec![vec![]; rounds as usize],
             low_bits: vec![0; LOW_VALUES],
             noise_is_secure: true,
-            ..Evidence::default()
+            ..Self::default()
         }
     }
 
-    /// Both together.
+    /// The evidence of both, as if from one longer series of runs.
     #[must_use]
-    pub fn and(mut self, other: Evidence) -> Evidence {
+    pub fn and(mut self, other: Self) -> Self {
         self.trials.extend(other.trials);
         self.residuals.resize(self.residuals.len().max(other.residuals.len()), vec![]);
         for (all, more) in self.residuals.iter_mut().zip(other.residuals) {
@@ -117,13 +117,13 @@ impl Ledger for Watched {
 pub fn attack(
     target: &dyn Target,
     canary: &Canary,
-    terms: &Terms,
+    calibration: &Calibration,
     secrets: &[f64],
     ledger: Box<dyn Ledger>,
 ) -> Result<Evidence, AuditError> {
     let rounds = canary.scene().plan.settings().rounds;
-    let (recorded, mut subject) = watched(target, canary, terms, secrets, ledger)?;
-    let mut listener = Listener::new(canary, terms, secrets, recorded)?;
+    let (recorded, mut subject) = watched(target, canary, calibration, secrets, ledger)?;
+    let mut listener = Listener::new(canary, calibration, secrets, recorded)?;
     listener.go_through(subject.as_mut(), rounds)?;
     listener.check_charges(&subject.debits(), rounds);
     listener.evidence.noise_is_secure = subject.noise_is_secure();
@@ -140,13 +140,13 @@ pub(crate) struct Said {
 pub(crate) fn payloads_of(
     target: &dyn Target,
     canary: &Canary,
-    terms: &Terms,
+    calibration: &Calibration,
     secrets: &[f64],
     ledger: Box<dyn Ledger>,
     rounds: u32,
 ) -> Result<Said, AuditError> {
-    let (recorded, mut subject) = watched(target, canary, terms, secrets, ledger)?;
-    let mut listener = Listener::new(canary, terms, secrets, recorded.clone())?;
+    let (recorded, mut subject) = watched(target, canary, calibration, secrets, ledger)?;
+    let mut listener = Listener::new(canary, calibration, secrets, recorded.clone())?;
     listener.go_through(subject.as_mut(), rounds)?;
     Ok(Said { payloads: listener.heard, faults: listener.evidence.faults })
 }
@@ -154,24 +154,24 @@ pub(crate) fn payloads_of(
 fn watched(
     target: &dyn Target,
     canary: &Canary,
-    terms: &Terms,
+    calibration: &Calibration,
     secrets: &[f64],
     ledger: Box<dyn Ledger>,
 ) -> Result<(Recorded, Box<dyn Subject>), AuditError> {
     let recorded = Recorded::default();
     let watched = Box::new(Watched { inner: ledger, recorded: recorded.clone() });
-    Ok((recorded, target.subject(canary.scene(), terms, &canary.rows(secrets), watched)?))
+    Ok((recorded, target.subject(canary.scene(), calibration, &canary.rows(secrets), watched)?))
 }
 
 /// What an attacker makes of a run that is over: the site's releases, and what its neighbour said in the same rounds.
 pub fn replay(
     canary: &Canary,
-    terms: &Terms,
+    calibration: &Calibration,
     secrets: &[f64],
     releases: &[Payload],
     neighbour: &[Payload],
 ) -> Result<Evidence, AuditError> {
-    let mut listener = Listener::new(canary, terms, secrets, Recorded::default())?;
+    let mut listener = Listener::new(canary, calibration, secrets, Recorded::default())?;
     for (round, (own, other)) in (1u32..).zip(releases.iter().zip(neighbour)) {
         listener.hear(round, own)?;
         listener.shadow.heard(&other.to_vec());
@@ -179,10 +179,10 @@ pub fn replay(
     Ok(listener.finish())
 }
 
-/// The attacker's head.
+/// What the attacker knows and concludes as the run goes along.
 struct Listener<'a> {
     canary: &'a Canary,
-    terms: &'a Terms,
+    calibration: &'a Calibration,
     secrets: &'a [f64],
     shadow: Shadow,
     recorded: Recorded,
@@ -196,24 +196,24 @@ struct Listener<'a> {
 impl<'a> Listener<'a> {
     fn new(
         canary: &'a Canary,
-        terms: &'a Terms,
+        calibration: &'a Calibration,
         secrets: &'a [f64],
         recorded: Recorded,
     ) -> Result<Self, AuditError> {
         let scene = canary.scene();
         let n = secrets.len();
-        let mut evidence = Evidence::new(schedule(scene, terms)?.rounds());
+        let mut evidence = Evidence::new(schedule(scene, calibration)?.rounds());
         evidence.secrets = secrets.to_vec();
         evidence.run_lengths = vec![n];
-        let shadow = Shadow::new(scene, terms);
+        let shadow = Shadow::new(scene, calibration);
         let (heard, scores, squares) = (vec![], vec![0.0; n], vec![0.0; n]);
-        Ok(Listener { canary, terms, secrets, shadow, recorded, heard, scores, squares, evidence })
+        Ok(Listener { canary, calibration, secrets, shadow, recorded, heard, scores, squares, evidence })
     }
 
     /// A release of the site: the log-likelihood ratio of both labels grows by this round's part,
     /// `(x̃ − ½(x⁺ + x⁻))(x⁺ − x⁻)/σ²`.
     fn hear(&mut self, round: u32, payload: &Payload) -> Result<(), AuditError> {
-        let schedule = schedule(self.canary.scene(), self.terms)?;
+        let schedule = schedule(self.canary.scene(), self.calibration)?;
         if !(1..=schedule.rounds()).contains(&round) {
             self.fault(format!("released in round {round}, which its plan does not have"));
             return Ok(());
@@ -299,21 +299,18 @@ impl<'a> Listener<'a> {
     /// Plays the neighbour: says back what it hears, which keeps the site where its noise has carried it.
     fn go_through(&mut self, subject: &mut dyn Subject, rounds: u32) -> Result<(), AuditError> {
         let scene = self.canary.scene();
-        let neighbour = 1 - scene.site;
+        let neighbour = SiteIndex(1 - scene.site);
         let missing =
             |round: u32| AuditError::Protocol(format!("owed a message in round {round} and said nothing"));
-        if scene.plan.settings().algorithm == AlgorithmKind::Token {
+        if scene.plan.settings().algorithm == TOKEN {
             return self.pass_token(subject, rounds);
         }
         for round in 1..=rounds {
             self.message(subject)?.ok_or_else(|| missing(round))?;
             let Some((_, payload)) = self.heard.last().cloned() else { return Err(missing(round)) };
-            let turn = match scene.plan.settings().algorithm {
-                AlgorithmKind::DpAdmm => 2 * round,
-                _ => round,
-            };
+            let turn = if scene.plan.settings().algorithm == DP_ADMM { 2 * round } else { round };
             self.shadow.heard(&payload.to_vec());
-            let reply = Incoming::decode(neighbour, Stage::Model, turn, "attacker", payload)?;
+            let reply = Incoming::decode(neighbour, Turn::model(turn), "attacker", payload)?;
             subject.handle_message(&reply)?;
         }
         Ok(())
@@ -328,8 +325,8 @@ impl<'a> Listener<'a> {
             while self.message(subject)?.is_some() {}
             if walk[step] != me && walk.get(step + 1) == Some(&me) {
                 let token = Payload::Plain(self.shadow.derived().to_vec());
-                let turn = 2 * step as u32 + 2;
-                let message = Incoming::decode(walk[step] as usize, Stage::Model, turn, "attacker", token)?;
+                let (from, turn) = (SiteIndex(walk[step] as usize), Turn::model(2 * step as u32 + 2));
+                let message = Incoming::decode(from, turn, "attacker", token)?;
                 subject.handle_message(&message)?;
             }
         }
@@ -338,7 +335,7 @@ impl<'a> Listener<'a> {
 
     /// One charge for each round, and it is the planned one.
     fn check_charges(&mut self, debits: &[Debit], rounds: u32) {
-        let planned = self.terms.agents[self.canary.scene().site].noise.as_ref();
+        let planned = self.calibration.agents[self.canary.scene().site].noise.as_ref();
         for round in 1..=rounds {
             let of_round: Vec<_> = debits.iter().filter(|d| d.round == round).collect();
             let event = planned.and_then(|schedule| schedule.event(round));

@@ -18,13 +18,13 @@ use crate::whiteness::whiteness;
 /// What is audited, and how long.
 #[derive(Clone, Copy, Debug)]
 pub struct AuditRequest {
-    /// Whose claim.
+    /// The algorithm whose claim is attacked.
     pub algorithm: AlgorithmKind,
-    /// The claimed ε.
+    /// The ε that the plan promises and the attack tries to refute.
     pub epsilon: f64,
-    /// δ
+    /// The δ that the ε holds at.
     pub delta: f64,
-    /// Secret bits.
+    /// Secret bits over all runs; each is one guess.
     pub tests: usize,
     /// Confidence of the bounds.
     pub confidence: f64,
@@ -40,7 +40,7 @@ const TESTS_OF_A_RUN: usize = 100;
 impl AuditRequest {
     /// A canary of this many tests.
     pub fn canary(&self, n_tests: usize) -> CanaryRequest {
-        let &AuditRequest { algorithm, epsilon, delta, rounds, .. } = self;
+        let &Self { algorithm, epsilon, delta, rounds, .. } = self;
         CanaryRequest { algorithm, epsilon, delta, rounds, n_tests }
     }
 }
@@ -56,12 +56,12 @@ pub fn audit(
     require("tests", request.tests as f64, request.tests >= 1, "at least 1")?;
     let n_tests = request.tests.min(TESTS_OF_A_RUN);
     let canary = Canary::new(&request.canary(n_tests))?;
-    let terms = target.terms(canary.scene())?;
-    let schedule = schedule(canary.scene(), &terms)?;
+    let calibration = target.calibration(canary.scene())?;
+    let schedule = schedule(canary.scene(), &calibration)?;
     let run = |number: usize| -> Result<Evidence, AuditError> {
         let here = n_tests.min(request.tests - number * n_tests);
         let secrets = Bits::new(request.seed, number as u64).labels(here);
-        let evidence = attack(target, &canary, &terms, &secrets, Box::new(MemoryLedger::new()));
+        let evidence = attack(target, &canary, &calibration, &secrets, Box::new(MemoryLedger::new()));
         progress(here);
         evidence
     };

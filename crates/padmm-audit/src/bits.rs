@@ -12,14 +12,14 @@ const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
 impl Bits {
     /// Stream number `stream` of a seed.
     pub fn new(seed: u64, stream: u64) -> Self {
-        let mut bits = Bits { state: seed };
+        let mut bits = Self { state: seed };
         let offset = bits.next_u64();
         bits.state = offset ^ stream.wrapping_mul(0xd134_2543_de82_ef95);
         bits.next_u64();
         bits
     }
 
-    /// 64 bits.
+    /// The next 64 bits of the stream.
     pub fn next_u64(&mut self) -> u64 {
         self.state = self.state.wrapping_add(GAMMA);
         let mut z = self.state;
@@ -38,12 +38,12 @@ impl Bits {
         (self.next_u64() % n as u64) as usize
     }
 
-    /// −1 or +1.
+    /// A fair coin: −1 or +1.
     pub fn label(&mut self) -> f64 {
         if self.next_u64() >> 63 == 0 { -1.0 } else { 1.0 }
     }
 
-    /// `n` of them.
+    /// A coin for each of `n` records.
     pub fn labels(&mut self, n: usize) -> Vec<f64> {
         (0..n).map(|_| self.label()).collect()
     }

@@ -35,7 +35,7 @@ const CONVERSION: f64 = 1e-6;
 /// One secret bit and what the attacker thinks of it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Trial {
-    /// −1 or +1.
+    /// The bit that was to be guessed, as −1 or +1.
     pub secret: f64,
     /// Log-likelihood ratio of +1 against −1, in units of its own standard deviation.
     pub score: f64,
@@ -127,7 +127,7 @@ struct Area {
 
 impl Area {
     /// By the ranks of all scores; ties count half.
-    fn of(trials: &[Trial]) -> Area {
+    fn of(trials: &[Trial]) -> Self {
         let mut sorted: Vec<Trial> = trials.iter().copied().filter(|t| !t.score.is_nan()).collect();
         sorted.sort_by(|a, b| a.score.total_cmp(&b.score));
         let n_plus = sorted.iter().filter(|t| t.secret > 0.0).count() as f64;
@@ -147,12 +147,12 @@ impl Area {
             from += tied;
         }
         let variance = plus.variance() / n_plus + minus.variance() / n_minus;
-        Area { value: plus.mean(), variance }
+        Self { value: plus.mean(), variance }
     }
 
     /// A lower confidence limit, on the logit scale, where the estimate is closer to normal.
     fn lower(&self, error: f64) -> f64 {
-        let Area { value, variance } = *self;
+        let Self { value, variance } = *self;
         if !(value > 0.0 && value < 1.0) {
             return 0.0;
         }
@@ -218,7 +218,7 @@ mod tests {
 
     #[test]
     fn a_gaussian_of_known_mu_is_measured_at_it() {
-        // MATH §9: ε = 1 and 5 at δ = 1e-4 are μ = 0.3139 and 1.2564.
+        // By the exact Gaussian conversion (EQUATIONS §5), ε = 1 and 5 at δ = 1e-4 are μ = 0.3139 and 1.2564.
         for (mu, epsilon, least) in [(0.3139, 1.0, 0.85), (1.2564, 5.0, 4.6)] {
             let found = bounds(&gaussian(mu, 100_000, 7), delta(), 0.999).unwrap();
             assert!((found.mu_measured - mu).abs() < 0.03, "{found:?}");

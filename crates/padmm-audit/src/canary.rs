@@ -8,7 +8,7 @@
 //!
 //! A penalty is chosen so large that releases stay far inside the straight part of the loss: then the attack is tight.
 
-use padmm_core::algorithm::{AlgorithmKind, Guarantee};
+use padmm_core::algorithm::{AlgorithmKind, DP_ADMM, Guarantee, LINEARIZED, P_ADMM, TOKEN};
 use padmm_core::data::FeatureSpace;
 use padmm_core::graph::{Graph, default_names};
 use padmm_core::loss::Loss;
@@ -18,7 +18,7 @@ use padmm_privacy::NoiseSchedule;
 
 use crate::error::{AuditError, require};
 use crate::target::{Scene, Target};
-use padmm_core::terms::Terms;
+use padmm_core::calibration::Calibration;
 
 /// Half the length of the rounded part of the huberised hinge: its slope is exactly ±1 below 1 − this.
 pub(crate) const WIDTH: f64 = 0.5;
@@ -35,9 +35,9 @@ const DECAY: f64 = 0.9;
 pub struct CanaryRequest {
     /// Whose claim is attacked.
     pub algorithm: AlgorithmKind,
-    /// The claimed ε.
+    /// The ε that the plan promises and the attack tries to refute.
     pub epsilon: f64,
-    /// δ
+    /// The δ that the ε holds at.
     pub delta: f64,
     /// Rounds of a run.
     pub rounds: u32,
@@ -52,21 +52,47 @@ pub struct Canary {
     n_tests: usize,
 }
 
+/// Which computation a canary foresees, and so which it can attack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Attacked {
+    /// P-ADMM's local solve.
+    Solve,
+    /// The linearised step between neighbours.
+    GradientStep,
+    /// The linearised step towards a server.
+    Server,
+    /// The token's proximal step.
+    Token,
+}
+
+impl Attacked {
+    /// None for an algorithm without a canary.
+    pub(crate) fn by(kind: AlgorithmKind) -> Option<Self> {
+        let all = [
+            (P_ADMM, Self::Solve),
+            (LINEARIZED, Self::GradientStep),
+            (DP_ADMM, Self::Server),
+            (TOKEN, Self::Token),
+        ];
+        all.into_iter().find(|(known, _)| *known == kind).map(|(_, attacked)| attacked)
+    }
+}
+
 impl Canary {
     /// The algorithms whose claim can be attacked: those that promise something about the bytes that leave.
     pub fn algorithms() -> Vec<AlgorithmKind> {
         let exact = |kind: &AlgorithmKind| kind.describe().guarantee == Guarantee::ExactGaussian;
-        AlgorithmKind::ALL.into_iter().filter(exact).collect()
+        padmm_core::algorithm::ALL.into_iter().filter(exact).collect()
     }
 
     /// The canary of an algorithm.
     pub fn new(request: &CanaryRequest) -> Result<Self, AuditError> {
         let CanaryRequest { algorithm, epsilon, delta, rounds, n_tests } = *request;
         require("tests", n_tests as f64, n_tests >= 1, "at least 1")?;
-        let loss = match algorithm {
-            AlgorithmKind::PAdmm | AlgorithmKind::Token => Loss::Hinge,
-            AlgorithmKind::Linearized | AlgorithmKind::DpAdmm => Loss::HuberizedHinge { width: WIDTH },
-            _ => {
+        let loss = match Attacked::by(algorithm) {
+            Some(Attacked::Solve | Attacked::Token) => Loss::Hinge,
+            Some(Attacked::GradientStep | Attacked::Server) => Loss::HuberizedHinge { width: WIDTH },
+            None => {
                 let known = Self::algorithms().iter().map(|k| k.name()).collect::<Vec<_>>().join(", ");
                 return Err(AuditError::NoCanary { algorithm: algorithm.name(), known });
             }
@@ -85,7 +111,7 @@ impl Canary {
         let graph =
             Graph::from_edges(2, [(0, 1)], &default_names(2)).expect("two sites and an edge are a graph");
         // The server of a star is site 0, and a leaf is what it attacks.
-        let site = usize::from(algorithm == AlgorithmKind::DpAdmm);
+        let site = usize::from(algorithm == DP_ADMM);
         let mut penalty = 1.0;
         loop {
             let plan = PlanDraft { penalty: Some(penalty), ..draft.clone() }.check()?;
@@ -97,9 +123,9 @@ impl Canary {
                 norm_bound: 1.0,
                 site,
             };
-            let terms = crate::target::Shipped.terms(&scene)?;
-            if schedule(&scene, &terms)?.noise_std(1) <= LARGEST_NOISE {
-                return Ok(Canary { scene, n_tests });
+            let calibration = crate::target::Shipped.calibration(&scene)?;
+            if schedule(&scene, &calibration)?.noise_std(1) <= LARGEST_NOISE {
+                return Ok(Self { scene, n_tests });
             }
             penalty *= 2.0;
         }
@@ -108,10 +134,10 @@ impl Canary {
     /// The same secrets in another run: record `j` of `scene` is the unit row of column `j`, whatever its file looks like.
     #[must_use]
     pub fn in_scene(&self, scene: Scene) -> Self {
-        Canary { scene, n_tests: self.n_tests }
+        Self { scene, n_tests: self.n_tests }
     }
 
-    /// The run.
+    /// The plan, the network and the attacked site.
     pub fn scene(&self) -> &Scene {
         &self.scene
     }
@@ -137,8 +163,11 @@ impl Canary {
 }
 
 /// The noise that the attacked site claims.
-pub(crate) fn schedule<'a>(scene: &Scene, terms: &'a Terms) -> Result<&'a NoiseSchedule, AuditError> {
-    let noise = terms.agents[scene.site].noise.as_ref();
+pub(crate) fn schedule<'a>(
+    scene: &Scene,
+    calibration: &'a Calibration,
+) -> Result<&'a NoiseSchedule, AuditError> {
+    let noise = calibration.agents[scene.site].noise.as_ref();
     noise
         .and_then(|schedule| schedule.as_gaussian())
         .ok_or_else(|| AuditError::Protocol("does not claim Gaussian noise".to_owned()))

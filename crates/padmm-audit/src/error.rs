@@ -1,8 +1,8 @@
 //! What can go wrong with an audit itself; a broken guarantee is a verdict and no error.
 
 use padmm_core::agent::AgentError;
+use padmm_core::calibration::CalibrationError;
 use padmm_core::plan::PlanError;
-use padmm_core::terms::TermsError;
 use padmm_node::ledger::LedgerError;
 use padmm_privacy::PrivacyError;
 
@@ -14,7 +14,7 @@ pub enum AuditError {
         "{algorithm} gives no guarantee for the bytes that leave, so there is nothing to audit: choose one of {known}"
     )]
     NoCanary {
-        /// The algorithm's name.
+        /// By the name that plans use.
         algorithm: &'static str,
         /// Those that have one.
         known: String,
@@ -22,11 +22,11 @@ pub enum AuditError {
     /// A number outside its range.
     #[error("--{setting} is {value}, but it must be {rule}")]
     OutOfRange {
-        /// The flag.
+        /// The flag's name without its dashes.
         setting: &'static str,
-        /// What was given.
+        /// As it was given.
         value: f64,
-        /// What is allowed.
+        /// What is allowed instead.
         rule: &'static str,
     },
     /// The plan of the audit is none.
@@ -34,7 +34,7 @@ pub enum AuditError {
     Plan(#[from] PlanError),
     /// No terms follow from it.
     #[error(transparent)]
-    Terms(#[from] TermsError),
+    Calibration(#[from] CalibrationError),
     /// The privacy core refuses.
     #[error(transparent)]
     Privacy(#[from] PrivacyError),
@@ -52,7 +52,7 @@ pub enum AuditError {
     Folder(#[from] std::io::Error),
 }
 
-/// Checks a setting.
+/// An error that names the setting unless `ok`.
 pub(crate) fn require(
     setting: &'static str,
     value: f64,

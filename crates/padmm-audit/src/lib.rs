@@ -20,6 +20,8 @@
 //!
 //! A lower bound is evidence, not proof: an attack that finds nothing shows that *this* attacker finds nothing.
 
+#![warn(clippy::unwrap_used)]
+
 mod attack;
 mod audit;
 mod binomial;

@@ -3,11 +3,11 @@
 //! A site is stopped after every round and started again from its ledger on the disk. It must say again, to the bit, what it said
 //! before: a second draw of noise for a round that was released would halve the noise for whoever kept the first.
 
+use padmm_core::algorithm::{LINEARIZED, P_ADMM};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use padmm_core::algorithm::AlgorithmKind;
-use padmm_core::terms::Terms;
+use padmm_core::calibration::Calibration;
 use padmm_node::ledger::{GateLedger, Opener, Opening, PlannedRelease, RunStart, Sealer, SiteLedger, verify};
 use padmm_privacy::{Budget, Epsilon, Payload};
 use serde_json::{Value, json};
@@ -25,16 +25,13 @@ const TESTS: usize = 6;
 /// Stops and restarts a site after every round and compares what it says with what its neighbour has kept, and with its ledger.
 pub fn one_payload(target: &dyn Target, request: &CanaryRequest, seed: u64) -> Result<Check, AuditError> {
     // Algorithms with a server or a token are not run between sites, so nothing of theirs is restarted.
-    let algorithm = match request.algorithm {
-        AlgorithmKind::Linearized => AlgorithmKind::Linearized,
-        _ => AlgorithmKind::PAdmm,
-    };
+    let algorithm = if request.algorithm == LINEARIZED { LINEARIZED } else { P_ADMM };
     let canary = Canary::new(&CanaryRequest { algorithm, n_tests: TESTS, ..*request })?;
-    let terms = target.terms(canary.scene())?;
+    let calibration = target.calibration(canary.scene())?;
     let secrets = Bits::new(seed, u64::MAX).labels(TESTS);
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("audit.ledger");
-    let start = run_start(canary.scene(), &terms)?;
+    let start = run_start(canary.scene(), &calibration)?;
     let mut ledger = SiteLedger::create(&path, opening()?)?;
     ledger.start_run(&start)?;
     drop(ledger);
@@ -43,11 +40,11 @@ pub fn one_payload(target: &dyn Target, request: &CanaryRequest, seed: u64) -> R
     for rounds in 1..=request.rounds {
         let ledger = Arc::new(Mutex::new(SiteLedger::open(&path)?));
         let gate_ledger = GateLedger::new(Arc::clone(&ledger), &start, sealer(), opener())?;
-        let said = payloads_of(target, &canary, &terms, &secrets, Box::new(gate_ledger), rounds);
+        let said = payloads_of(target, &canary, &calibration, &secrets, Box::new(gate_ledger), rounds);
         let Said { payloads: said, faults } = match said {
             Ok(said) => said,
             Err(error) => {
-                check.fail(format!("after {} rounds the site could not go on: {error}", rounds - 1));
+                check.fail(format!("after {} rounds the site could not continue: {error}", rounds - 1));
                 return Ok(check);
             }
         };
@@ -91,8 +88,8 @@ fn opening() -> Result<Opening, AuditError> {
     Ok(Opening { data_set: SITE.to_owned(), fingerprint: "00".repeat(32), cap })
 }
 
-fn run_start(scene: &Scene, terms: &Terms) -> Result<RunStart, AuditError> {
-    let schedule = schedule(scene, terms)?;
+fn run_start(scene: &Scene, calibration: &Calibration) -> Result<RunStart, AuditError> {
+    let schedule = schedule(scene, calibration)?;
     let planned = |round| PlannedRelease {
         round,
         event: schedule.event(round),

@@ -10,7 +10,7 @@ use crate::verdict::Check;
 pub struct NeighbouringFiles {
     /// What the second has that the first has not.
     pub difference: &'static str,
-    /// An ordinary file.
+    /// A file in which nothing is odd.
     pub first: Vec<u8>,
     /// The same with one record replaced.
     pub second: Vec<u8>,
@@ -38,7 +38,7 @@ columns = [
 /// What those who wait for a site get to see.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// Whether it accepted.
+    /// Whether it accepted the plan, which everybody sees.
     pub accepts: bool,
     /// What it would send: its signed word, and whatever it starts to send in a run.
     pub sends: Vec<u8>,

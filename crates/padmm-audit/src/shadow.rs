@@ -2,16 +2,15 @@
 //!
 //! The attacker follows the site's public state with its own arithmetic, in closed form; it shares no code with the site.
 
-use padmm_core::algorithm::AlgorithmKind;
-use padmm_core::terms::Terms;
+use padmm_core::calibration::Calibration;
 
-use crate::canary::WIDTH;
+use crate::canary::{Attacked, WIDTH};
 use crate::target::Scene;
 
 /// The public state of the attacked site, coordinate by coordinate, with one neighbour.
 #[derive(Clone, Debug)]
 pub struct Shadow {
-    kind: AlgorithmKind,
+    kind: Attacked,
     penalty: f64,
     n_records: f64,
     /// `1/τ_k` of an algorithm that takes gradient steps.
@@ -27,15 +26,15 @@ pub struct Shadow {
 
 impl Shadow {
     /// Before the first round, where everything is zero.
-    pub fn new(scene: &Scene, terms: &Terms) -> Self {
+    pub fn new(scene: &Scene, calibration: &Calibration) -> Self {
         let settings = scene.plan.settings();
         let zeros = vec![0.0; scene.space.n_features()];
-        Shadow {
-            kind: settings.algorithm,
-            penalty: terms.penalty,
+        Self {
+            kind: Attacked::by(settings.algorithm).expect("a scene has a canary"),
+            penalty: calibration.penalty,
             n_records: scene.n_records[scene.site] as f64,
-            inverse_steps: terms.agents[scene.site].inverse_steps.clone(),
-            relaxation: settings.relaxation(),
+            inverse_steps: calibration.agents[scene.site].inverse_steps.clone(),
+            relaxation: settings.own_value("relaxation").unwrap_or_default(),
             own: zeros.clone(),
             other: zeros.clone(),
             dual: zeros,
@@ -55,16 +54,16 @@ impl Shadow {
             steps[(round as usize - 1).min(steps.len() - 1)]
         };
         match self.kind {
-            AlgorithmKind::Token => self.hinge(2.0 * other - dual, 2.0 * self.penalty, label),
-            AlgorithmKind::Linearized => {
+            Attacked::Token => self.hinge(2.0 * other - dual, 2.0 * self.penalty, label),
+            Attacked::GradientStep => {
                 let center = inverse(round) * own - dual + self.penalty * (own + other);
                 self.step(center, 2.0 * self.penalty + inverse(round), own, label)
             }
-            AlgorithmKind::DpAdmm => {
+            Attacked::Server => {
                 let center = dual + self.penalty * other + inverse(round) * own;
                 self.step(center, self.penalty + inverse(round), own, label)
             }
-            _ => {
+            Attacked::Solve => {
                 let modulus = 2.0 * self.penalty;
                 self.hinge((self.penalty * (own + other) - dual) / modulus, modulus, label)
             }
@@ -83,7 +82,7 @@ impl Shadow {
 
     /// The site has released this.
     pub fn released(&mut self, release: &[f64]) {
-        if self.kind == AlgorithmKind::Token {
+        if self.kind == Attacked::Token {
             let factor = 2.0 * self.relaxation;
             for ((x, token), memory) in release.iter().zip(&mut self.other).zip(&mut self.dual) {
                 let moved = x - *token;
@@ -98,11 +97,11 @@ impl Shadow {
     pub fn heard(&mut self, said: &[f64]) {
         self.other.copy_from_slice(said);
         let step = match self.kind {
-            AlgorithmKind::Token => return,
+            Attacked::Token => return,
             // y ← y − η(x̃ − w)
-            AlgorithmKind::DpAdmm => -self.penalty,
+            Attacked::Server => -self.penalty,
             // λ ← λ + η(x̃ − x̃_j)
-            _ => self.penalty,
+            Attacked::Solve | Attacked::GradientStep => self.penalty,
         };
         for ((dual, own), other) in self.dual.iter_mut().zip(&self.own).zip(&self.other) {
             *dual += step * (own - other);

@@ -1,20 +1,20 @@
-//! Whether a neighbour's message can make a site stop or go on, depending on its records.
+//! Whether a neighbour's message can make a site stop or continue, depending on its records.
 //!
-//! A site that stops is seen to stop. If it stops on one data set and goes on with a neighbouring one, after the same messages, then a
+//! A site that stops is seen to stop. If it stops on one data set and continues with a neighbouring one, after the same messages, then a
 //! single message tells the two apart with certainty, and no noise protects against that. The attacker here sends models of all sizes
 //! that its grid can hold, looks for sizes at which the site changes its mind, and searches there: first by halving, down to one step
 //! of the grid, and then around that place.
 
 use std::collections::BTreeMap;
 
-use padmm_core::algorithm::AlgorithmKind;
+use padmm_core::algorithm::{AlgorithmKind, LINEARIZED, P_ADMM};
+use padmm_core::calibration::Calibration;
 use padmm_core::data::FeatureSpace;
 use padmm_core::graph::{Graph, default_names};
 use padmm_core::loss::Loss;
-use padmm_core::message::{Incoming, Stage};
+use padmm_core::message::{Incoming, SiteIndex, Turn};
 use padmm_core::plan::PlanDraft;
 use padmm_core::regularizer::Regularizer;
-use padmm_core::terms::Terms;
 use padmm_privacy::{Debit, Ledger, Payload, PrivacyError};
 use rayon::prelude::*;
 
@@ -27,7 +27,7 @@ use crate::verdict::Check;
 
 /// Columns of the attacked site; like its records they are few, so that one record weighs much and many messages can be tried.
 const FEATURES: usize = 2;
-/// Its records.
+/// Records of the attacked site.
 const RECORDS: usize = 20;
 /// Pairs of neighbouring data sets for each plan.
 const PAIRS: u64 = 4;
@@ -43,9 +43,9 @@ pub fn stopping(target: &dyn Target, seed: u64) -> Result<Check, AuditError> {
     let cases: Vec<(usize, u64)> = (0..SCENES.len()).flat_map(|s| (0..PAIRS).map(move |p| (s, p))).collect();
     let search = |&(which, pair): &(usize, u64)| -> Result<Option<String>, AuditError> {
         let scene = scene(which)?;
-        let terms = target.terms(&scene)?;
+        let calibration = target.calibration(&scene)?;
         let bits = Bits::new(seed, 1000 * which as u64 + pair);
-        Pair::new(target, &scene, &terms, bits)?.search()
+        Pair::new(target, &scene, &calibration, bits)?.search()
     };
     let found: Vec<Option<String>> = cases.par_iter().map(search).collect::<Result<_, _>>()?;
     Ok(Check { findings: found.into_iter().flatten().collect() })
@@ -53,10 +53,10 @@ pub fn stopping(target: &dyn Target, seed: u64) -> Result<Check, AuditError> {
 
 /// The plans under which sites are tried: their certificates are made in different ways.
 const SCENES: [(AlgorithmKind, Loss, Regularizer); 4] = [
-    (AlgorithmKind::PAdmm, Loss::Logistic, Regularizer::L2 { strength: 1e-3 }),
-    (AlgorithmKind::PAdmm, Loss::Hinge, Regularizer::None),
-    (AlgorithmKind::PAdmm, Loss::Logistic, Regularizer::L1 { strength: 1e-3 }),
-    (AlgorithmKind::Linearized, Loss::Logistic, Regularizer::None),
+    (P_ADMM, Loss::Logistic, Regularizer::L2 { strength: 1e-3 }),
+    (P_ADMM, Loss::Hinge, Regularizer::None),
+    (P_ADMM, Loss::Logistic, Regularizer::L1 { strength: 1e-3 }),
+    (LINEARIZED, Loss::Logistic, Regularizer::None),
 ];
 
 fn scene(which: usize) -> Result<Scene, AuditError> {
@@ -76,7 +76,7 @@ fn scene(which: usize) -> Result<Scene, AuditError> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Behaviour {
     accepts: bool,
-    goes_on: bool,
+    continues: bool,
     charges: usize,
 }
 
@@ -84,7 +84,7 @@ struct Behaviour {
 struct Pair<'a> {
     target: &'a dyn Target,
     scene: &'a Scene,
-    terms: &'a Terms,
+    calibration: &'a Calibration,
     rows: [Vec<(Vec<f64>, f64)>; 2],
     /// What both have released in the first round.
     released: Payload,
@@ -97,7 +97,7 @@ impl<'a> Pair<'a> {
     fn new(
         target: &'a dyn Target,
         scene: &'a Scene,
-        terms: &'a Terms,
+        calibration: &'a Calibration,
         mut bits: Bits,
     ) -> Result<Self, AuditError> {
         let row = |bits: &mut Bits| {
@@ -109,13 +109,13 @@ impl<'a> Pair<'a> {
         let mut second = first.clone();
         let other = row(&mut bits);
         second[0] = (other.0, -first[0].1);
-        let schedule = schedule(scene, terms)?;
+        let schedule = schedule(scene, calibration)?;
         let scale = libm::scalbn(schedule.noise_std(1), -schedule.grid_exponent(1));
         let noise = |bits: &mut Bits| (scale * normal_quantile(bits.unit().max(1e-12))).round() as i64;
         let values = (0..FEATURES).map(|_| noise(&mut bits)).collect();
         let exponent = schedule.grid_exponent(1);
         let released = Payload::Grid { exponent, values };
-        Ok(Pair { target, scene, terms, rows: [first, second], released, exponent, bits })
+        Ok(Pair { target, scene, calibration, rows: [first, second], released, exponent, bits })
     }
 
     /// The first message found to which the two sites behave differently.
@@ -189,22 +189,22 @@ impl<'a> Pair<'a> {
     }
 
     fn behaviour(&self, which: usize, message: &Payload) -> Result<Behaviour, AuditError> {
-        let ledger = Box::new(Scripted::new(self.scene, self.terms, &self.released)?);
-        let mut subject = self.target.subject(self.scene, self.terms, &self.rows[which], ledger)?;
+        let ledger = Box::new(Scripted::new(self.scene, self.calibration, &self.released)?);
+        let mut subject = self.target.subject(self.scene, self.calibration, &self.rows[which], ledger)?;
         subject.poll_message()?;
-        let accepts = match Incoming::decode(1, Stage::Model, 1, "attacker", message.clone()) {
+        let accepts = match Incoming::decode(SiteIndex(1), Turn::model(1), "attacker", message.clone()) {
             Ok(incoming) => subject.handle_message(&incoming).is_ok(),
             Err(_) => false,
         };
-        let goes_on = subject.poll_message().is_ok_and(|message| message.is_some());
-        Ok(Behaviour { accepts, goes_on, charges: subject.debits().len() })
+        let continues = subject.poll_message().is_ok_and(|message| message.is_some());
+        Ok(Behaviour { accepts, continues, charges: subject.debits().len() })
     }
 }
 
 impl Behaviour {
     fn words(self) -> String {
         let takes = if self.accepts { "accepts it" } else { "refuses it" };
-        let goes = if self.goes_on { "goes on" } else { "stops" };
+        let goes = if self.continues { "continues" } else { "stops" };
         format!("{takes}, {goes} and is charged for {} rounds", self.charges)
     }
 }
@@ -216,10 +216,10 @@ struct Scripted {
 }
 
 impl Scripted {
-    fn new(scene: &Scene, terms: &Terms, first: &Payload) -> Result<Self, AuditError> {
-        let event = schedule(scene, terms)?.event(1);
+    fn new(scene: &Scene, calibration: &Calibration, first: &Payload) -> Result<Self, AuditError> {
+        let event = schedule(scene, calibration)?.event(1);
         let debit = Debit { run: SITE.to_owned(), site: SITE.to_owned(), round: 1, event };
-        Ok(Scripted { debits: vec![debit], payloads: BTreeMap::from([(1, first.clone())]) })
+        Ok(Self { debits: vec![debit], payloads: BTreeMap::from([(1, first.clone())]) })
     }
 }
 

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use padmm_core::agent::{Agent, AgentError, AgentSetup};
+use padmm_core::calibration::{Calibration, NetworkFacts};
 use padmm_core::data::{Dataset, FeatureSpace};
 use padmm_core::graph::Graph;
-use padmm_core::message::{Incoming, Outgoing};
+use padmm_core::message::{Incoming, Outgoing, SiteIndex};
 use padmm_core::plan::Plan;
-use padmm_core::terms::{Network, Terms};
 use padmm_privacy::{Debit, Gate, Ledger, Mechanism, NoiseSource, RequiredCertificate, SecureNoise};
 
 use crate::error::AuditError;
@@ -15,15 +15,15 @@ use crate::error::AuditError;
 /// The public facts of a run, and which of its sites is attacked.
 #[derive(Clone, Debug)]
 pub struct Scene {
-    /// What is run.
+    /// The settings that all sites share.
     pub plan: Plan,
     /// Who talks to whom.
     pub graph: Graph,
-    /// The columns.
+    /// The encoded columns of every site's records.
     pub space: FeatureSpace,
     /// Records of each site.
     pub n_records: Vec<usize>,
-    /// `S`
+    /// `S`, the largest norm of a row.
     pub norm_bound: f64,
     /// The place of the attacked site.
     pub site: usize,
@@ -51,12 +51,12 @@ pub trait Subject {
 }
 
 /// The shipped agent behind the shipped gate.
-struct Site {
+struct ShippedSubject {
     agent: Agent,
     noise_is_secure: bool,
 }
 
-impl Subject for Site {
+impl Subject for ShippedSubject {
     fn poll_message(&mut self) -> Result<Option<Outgoing>, AgentError> {
         self.agent.poll_message()
     }
@@ -79,14 +79,14 @@ impl Subject for Site {
 /// Every method has the shipped behaviour as its default, so that a double changes exactly what is wrong with it.
 pub trait Target: Sync {
     /// What the program derives from the plan: tolerances, sensitivities, noise. Its claim is in here.
-    fn terms(&self, scene: &Scene) -> Result<Terms, AuditError> {
-        let network = Network {
+    fn calibration(&self, scene: &Scene) -> Result<Calibration, AuditError> {
+        let network = NetworkFacts {
             graph: &scene.graph,
             n_records: &scene.n_records,
             space: &scene.space,
             norm_bound: scene.norm_bound,
         };
-        Ok(Terms::derive(&scene.plan, &network)?)
+        Ok(Calibration::derive(&scene.plan, &network)?)
     }
 
     /// The records as the program encodes them.
@@ -101,8 +101,8 @@ pub trait Target: Sync {
     }
 
     /// The mechanism of the site's gate.
-    fn mechanism(&self, scene: &Scene, terms: &Terms) -> Result<Box<dyn Mechanism>, AuditError> {
-        let own = &terms.agents[scene.site];
+    fn mechanism(&self, scene: &Scene, calibration: &Calibration) -> Result<Box<dyn Mechanism>, AuditError> {
+        let own = &calibration.agents[scene.site];
         let required = RequiredCertificate { modulus: own.modulus, tolerance: own.tolerance };
         let schedule =
             own.noise.as_ref().ok_or_else(|| AuditError::Protocol("has no noise in its plan".to_owned()))?;
@@ -123,27 +123,33 @@ pub trait Target: Sync {
     fn subject(
         &self,
         scene: &Scene,
-        terms: &Terms,
+        calibration: &Calibration,
         rows: &Rows,
         ledger: Box<dyn Ledger>,
     ) -> Result<Box<dyn Subject>, AuditError> {
-        let gate = self.gate(scene, terms, ledger)?;
-        Ok(assemble(scene, terms, self.encode(scene, rows), gate))
+        let gate = self.gate(scene, calibration, ledger)?;
+        Ok(assemble(scene, calibration, self.encode(scene, rows), gate))
     }
 
     /// The way out of the site.
-    fn gate(&self, scene: &Scene, terms: &Terms, ledger: Box<dyn Ledger>) -> Result<Gate, AuditError> {
-        let mechanism = self.mechanism(scene, terms)?;
+    fn gate(
+        &self,
+        scene: &Scene,
+        calibration: &Calibration,
+        ledger: Box<dyn Ledger>,
+    ) -> Result<Gate, AuditError> {
+        let mechanism = self.mechanism(scene, calibration)?;
         Ok(Gate::new(SITE.to_owned(), SITE.to_owned(), mechanism, self.noise(), self.ledger(ledger)))
     }
 }
 
 /// The shipped agent of these terms, with these records, behind this gate.
-pub fn assemble(scene: &Scene, terms: &Terms, data: Dataset, gate: Gate) -> Box<dyn Subject> {
+pub fn assemble(scene: &Scene, calibration: &Calibration, data: Dataset, gate: Gate) -> Box<dyn Subject> {
     let noise_is_secure = gate.noise_is_secure();
+    let site = SiteIndex(scene.site);
     let (setup, problem) =
-        AgentSetup::of(&scene.plan, &scene.graph, terms, scene.site, &scene.space, Arc::new(data));
-    Box::new(Site { agent: Agent::new(setup, problem, gate), noise_is_secure })
+        AgentSetup::of(&scene.plan, &scene.graph, calibration, site, &scene.space, Arc::new(data));
+    Box::new(ShippedSubject { agent: Agent::new(setup, problem, gate), noise_is_secure })
 }
 
 /// The program as it is shipped.

@@ -16,9 +16,9 @@ pub struct Check {
 }
 
 impl Check {
-    /// Nothing found.
+    /// A check without findings.
     pub fn passed() -> Self {
-        Check { findings: vec![] }
+        Self { findings: vec![] }
     }
 
     /// Whether nothing was found.
@@ -26,13 +26,13 @@ impl Check {
         self.findings.is_empty()
     }
 
-    /// Adds a finding.
+    /// Adds a finding, so that the check no longer passes.
     pub fn fail(&mut self, finding: String) {
         self.findings.push(finding);
     }
 }
 
-/// The further checks.
+/// What a guess cannot see, one check each.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Checks {
     /// The noise is independent and of the charged size.
@@ -66,7 +66,7 @@ pub const ACCUSING_CONFIDENCE: f64 = 0.999;
 pub struct Verdict {
     /// What the program says that it spends.
     pub claimed_epsilon: f64,
-    /// δ
+    /// The δ that the ε holds at.
     pub delta: f64,
     /// The claim as a Gaussian parameter.
     pub mu_claimed: f64,
@@ -74,7 +74,7 @@ pub struct Verdict {
     pub bounds: Bounds,
     /// What it proves with at least [`ACCUSING_CONFIDENCE`]: the program is accused by this.
     pub accusing: Bounds,
-    /// The further checks.
+    /// What a guess cannot see, one check each.
     pub checks: Checks,
 }
 
@@ -111,14 +111,7 @@ impl Verdict {
         let (claimed_epsilon, delta) = (request.epsilon, request.delta);
         let with = |confidence: f64| bounds(trials, Delta::new(delta)?, confidence);
         let accusing = with(request.confidence.max(ACCUSING_CONFIDENCE))?;
-        Ok(Verdict {
-            claimed_epsilon,
-            delta,
-            mu_claimed,
-            bounds: with(request.confidence)?,
-            accusing,
-            checks,
-        })
+        Ok(Self { claimed_epsilon, delta, mu_claimed, bounds: with(request.confidence)?, accusing, checks })
     }
 
     /// Whether more than the claim is proved to have been spent, beyond reasonable doubt.

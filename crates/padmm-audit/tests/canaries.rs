@@ -36,7 +36,7 @@ fn request(algorithm: AlgorithmKind, n_tests: usize) -> CanaryRequest {
 
 #[test]
 fn every_guarantee_for_the_bytes_that_leave_has_a_canary() {
-    for algorithm in AlgorithmKind::ALL {
+    for algorithm in padmm_core::algorithm::ALL {
         let promises = algorithm.describe().guarantee == Guarantee::ExactGaussian;
         let canary = Canary::new(&request(algorithm, 4));
         assert_eq!(canary.is_ok(), promises, "{}", algorithm.name());
@@ -50,11 +50,12 @@ fn every_guarantee_for_the_bytes_that_leave_has_a_canary() {
 fn the_closed_form_is_what_the_agent_computes_for_either_label() {
     for algorithm in Canary::algorithms() {
         let canary = Canary::new(&request(algorithm, 5)).unwrap();
-        let terms = Bare.terms(canary.scene()).unwrap();
+        let calibration = Bare.calibration(canary.scene()).unwrap();
         let schedule =
-            terms.agents[canary.scene().site].noise.as_ref().unwrap().as_gaussian().unwrap().clone();
+            calibration.agents[canary.scene().site].noise.as_ref().unwrap().as_gaussian().unwrap().clone();
         for secrets in [[1.0, -1.0, 1.0, 1.0, -1.0], [-1.0, -1.0, 1.0, -1.0, -1.0]] {
-            let evidence = attack(&Bare, &canary, &terms, &secrets, Box::new(MemoryLedger::new())).unwrap();
+            let evidence =
+                attack(&Bare, &canary, &calibration, &secrets, Box::new(MemoryLedger::new())).unwrap();
             assert_eq!(evidence.faults, [""; 0], "{}", algorithm.name());
             for (k, residuals) in evidence.residuals.iter().enumerate() {
                 assert_eq!(residuals.len(), 5, "{}, round {}", algorithm.name(), k + 1);
@@ -64,7 +65,7 @@ fn the_closed_form_is_what_the_agent_computes_for_either_label() {
             }
         }
         // Tight: the two labels are a whole sensitivity apart, in every round.
-        let shadow = Shadow::new(canary.scene(), &terms);
+        let shadow = Shadow::new(canary.scene(), &calibration);
         let apart = shadow.point(1, 0, 1.0) - shadow.point(1, 0, -1.0);
         let sensitivity = schedule.sensitivity().value();
         assert!(apart <= sensitivity, "{}: {apart} {sensitivity}", algorithm.name());
@@ -86,10 +87,10 @@ fn the_shipped_program_is_measured_at_its_claim() {
             seed: 5,
         };
         let canary = Canary::new(&request.canary(100)).unwrap();
-        let terms = Shipped.terms(canary.scene()).unwrap();
+        let calibration = Shipped.calibration(canary.scene()).unwrap();
         let run = |stream: u64| {
             let secrets = Bits::new(5, stream).labels(100);
-            attack(&Shipped, &canary, &terms, &secrets, Box::new(MemoryLedger::new())).unwrap()
+            attack(&Shipped, &canary, &calibration, &secrets, Box::new(MemoryLedger::new())).unwrap()
         };
         let evidence = (0..100).map(run).reduce(Evidence::and).unwrap();
         let found = bounds(&evidence.trials, Delta::new(1e-4).unwrap(), 0.999).unwrap();

@@ -5,20 +5,12 @@ mod doubles;
 
 use doubles::*;
 use padmm_audit::*;
-use padmm_core::algorithm::AlgorithmKind;
+use padmm_core::algorithm::P_ADMM;
 
 const SEED: u64 = 11;
 
 fn request(epsilon: f64, tests: usize) -> AuditRequest {
-    AuditRequest {
-        algorithm: AlgorithmKind::PAdmm,
-        epsilon,
-        delta: 1e-4,
-        tests,
-        confidence: 0.999,
-        rounds: 4,
-        seed: SEED,
-    }
+    AuditRequest { algorithm: P_ADMM, epsilon, delta: 1e-4, tests, confidence: 0.999, rounds: 4, seed: SEED }
 }
 
 /// An audit of a double. Refusals are the command's business and have a test of their own.

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 static SHIFT: OnceLock<i64> = OnceLock::new();
 
-/// Puts the clock forward by so many seconds, or back, for the rest of the process. For test programs; the first shift stays.
+/// Sets the clock forward by this many seconds, or back, for the rest of the process. For test programs; the first shift stays.
 pub fn shift(seconds: i64) {
     let _ = SHIFT.set(seconds);
 }

@@ -4,73 +4,66 @@
 
 use std::sync::OnceLock;
 
-macro_rules! points {
-    ($($(#[$doc:meta])* $variant:ident => $name:literal,)*) => {
-        /// A place in the code where a process can end.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-        pub enum Point {
-            $($(#[$doc])* $variant,)*
-        }
+use strum::{IntoStaticStr, VariantArray};
 
-        impl Point {
-            /// All of them.
-            pub const ALL: &'static [Point] = &[$(Point::$variant,)*];
-
-            /// Its name, for flags and logs.
-            pub fn name(self) -> &'static str {
-                match self {
-                    $(Point::$variant => $name,)*
-                }
-            }
-        }
-    };
+/// A place in the code where a process can end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "kebab-case")]
+pub enum Point {
+    /// The contract's run is about to be entered in the ledger.
+    RunBeforeStart,
+    /// The run has been entered; nothing is charged yet.
+    RunAfterStart,
+    /// A round is charged in memory and nothing is computed yet.
+    ChargeReserved,
+    /// A release is sealed; its transaction has not been committed.
+    ReleaseBeforeCommit,
+    /// The transaction has been committed; nothing has been sent.
+    ReleaseAfterCommit,
+    /// A release is committed, and its neighbours have not been told.
+    AnnounceBefore,
+    /// They have been told; the release waits for their receipts.
+    AnnounceAfter,
+    /// A neighbour's announcement is about to be committed.
+    AnnouncedBeforeCommit,
+    /// It has been, and the neighbour has no receipt yet.
+    AnnouncedAfterCommit,
+    /// The ledger's head is about to be written beside it.
+    HeadBeforeWrite,
+    /// The head file agrees with the ledger again.
+    HeadAfterWrite,
+    /// Messages of neighbours are about to be committed without a release.
+    ReceivedBeforeCommit,
+    /// They are on the disk, and the next turn has not begun.
+    ReceivedAfterCommit,
+    /// An envelope is about to be handed to the transport.
+    SendBefore,
+    /// It has been handed over to some neighbours and not to others.
+    SendBetween,
+    /// It has been handed over to every neighbour that is left.
+    SendAfter,
+    /// A neighbour's envelope has been accepted, and is in memory only.
+    Received,
+    /// The loss of a neighbour is about to be entered in the ledger.
+    LossBeforeCommit,
+    /// The loss is entered, and nobody has been told.
+    LossAfterCommit,
+    /// The model is about to be written.
+    ModelBeforeWrite,
+    /// It has been; the run is not yet marked as finished.
+    ModelAfterWrite,
+    /// The end of the run is in the ledger.
+    Finished,
 }
 
-points! {
-    /// The contract's run is about to be entered in the ledger.
-    RunBeforeStart => "run-before-start",
-    /// It has been.
-    RunAfterStart => "run-after-start",
-    /// A round is charged in memory and nothing is computed yet.
-    ChargeReserved => "charge-reserved",
-    /// A release is sealed; its transaction has not been committed.
-    ReleaseBeforeCommit => "release-before-commit",
-    /// The transaction has been committed; nothing has been sent.
-    ReleaseAfterCommit => "release-after-commit",
-    /// A release is committed, and its neighbours have not been told.
-    AnnounceBefore => "announce-before",
-    /// They have been told; the release waits for their receipts.
-    AnnounceAfter => "announce-after",
-    /// A neighbour's announcement is about to be committed.
-    AnnouncedBeforeCommit => "announced-before-commit",
-    /// It has been, and the neighbour has no receipt yet.
-    AnnouncedAfterCommit => "announced-after-commit",
-    /// The ledger's head is about to be written beside it.
-    HeadBeforeWrite => "head-before-write",
-    /// It has been.
-    HeadAfterWrite => "head-after-write",
-    /// Messages of neighbours are about to be committed without a release.
-    ReceivedBeforeCommit => "received-before-commit",
-    /// They have been.
-    ReceivedAfterCommit => "received-after-commit",
-    /// An envelope is about to be handed to the transport.
-    SendBefore => "send-before",
-    /// It has been handed over to some neighbours.
-    SendBetween => "send-between",
-    /// It has been handed over to all.
-    SendAfter => "send-after",
-    /// A neighbour's envelope has been taken in.
-    Received => "received",
-    /// The loss of a neighbour is about to be entered in the ledger.
-    LossBeforeCommit => "loss-before-commit",
-    /// It has been.
-    LossAfterCommit => "loss-after-commit",
-    /// The model is about to be written.
-    ModelBeforeWrite => "model-before-write",
-    /// It has been; the run is not yet marked as finished.
-    ModelAfterWrite => "model-after-write",
-    /// The run is marked as finished.
-    Finished => "finished",
+impl Point {
+    /// Every point, in the order in which a run first comes to them.
+    pub const ALL: &'static [Self] = Self::VARIANTS;
+
+    /// In kebab case, for flags and logs: `release-after-commit`.
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
 }
 
 type Hook = Box<dyn Fn(Point) + Send + Sync>;

@@ -1,19 +1,22 @@
 //! What travels between two sites: frames of bytes, signed by their sender and bound to the plan.
 //!
 //! A frame is `kind, body` and, for everything that another site believes, `signature` at the end. The signature covers all bytes
-//! before it under [`Purpose::Envelope`]; the body starts with the plan's hash and the sender's place in the plan, so what
+//! before it under [`SignaturePurpose::Envelope`]; the body starts with the plan's hash and the sender's place in the plan, so what
 //! was said in one run, by one site, for one turn, is nothing else. Decoding reads lengths only after checking them against what is
 //! there, allocates no more than it was given, and accepts exactly one encoding of every frame.
 
+mod codec;
+
 use std::sync::Arc;
 
-use padmm_core::message::Stage;
+use padmm_core::message::{SiteIndex, Turn};
 use padmm_privacy::Payload;
 
-use crate::identity::{PublicKey, Purpose, SecretKey, Signature};
+use self::codec::{Reader, Writer, on_wire};
+use crate::identity::{PublicKey, SecretKey, Signature, SignaturePurpose};
 
-/// Bytes of a speech beside its coefficients.
-pub const SPEECH_OVERHEAD: usize = 1 + 32 + 2 + 1 + 4 + 8 + 32 + 1 + 4 + 4 + 64;
+/// Bytes of a [`ModelFrame`] beside its coefficients.
+pub const MODEL_FRAME_OVERHEAD: usize = 1 + 32 + 2 + 1 + 4 + 8 + 32 + 1 + 4 + 4 + 64;
 /// The largest text of a plan that is accepted.
 pub const MOST_PLAN_TEXT: usize = 4 << 20;
 
@@ -25,20 +28,20 @@ pub type PlanDigest = [u8; 32];
 /// Who says something, in which run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Origin {
-    /// Hash of the contract.
+    /// The run, by the hash of its contract.
     pub plan: PlanDigest,
-    /// The sender's place in the contract.
-    pub sender: u16,
+    /// The sender; two bytes on the wire.
+    pub sender: SiteIndex,
 }
 
 /// A site's word on the contract, as it is passed on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Accepted {
-    /// Place of the site in the contract.
-    pub site: u16,
+    /// Whose word it is; two bytes on the wire.
+    pub site: SiteIndex,
     /// Its identity key; the contract has the fingerprint.
     pub key: [u8; 32],
-    /// Its signature.
+    /// Over the contract's hash and the site's name.
     pub signature: Signature,
 }
 
@@ -46,43 +49,43 @@ pub struct Accepted {
 /// its ledger. It is passed on like an acceptance; the key that signed it comes with the site's acceptance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ready {
-    /// Place of the site in the contract.
-    pub site: u16,
-    /// Its signature.
+    /// Whose word it is; two bytes on the wire.
+    pub site: SiteIndex,
+    /// Over the plan's hash and the site's place.
     pub signature: Signature,
 }
 
 impl Ready {
-    fn message(plan: &PlanDigest, site: u16) -> [u8; 34] {
+    fn message(plan: &PlanDigest, site: SiteIndex) -> [u8; 34] {
         let mut message = [0; 34];
         message[..32].copy_from_slice(plan);
-        message[32..].copy_from_slice(&site.to_le_bytes());
+        message[32..].copy_from_slice(&on_wire(site));
         message
     }
 
     /// The word of the site with this origin and key.
     pub fn say(origin: Origin, key: &SecretKey) -> Self {
-        let signature = key.sign(Purpose::Ready, &Self::message(&origin.plan, origin.sender));
-        Ready { site: origin.sender, signature }
+        let signature = key.sign(SignaturePurpose::Ready, &Self::message(&origin.plan, origin.sender));
+        Self { site: origin.sender, signature }
     }
 
     /// Whether `key` signed it for this plan.
     pub fn is_said_by(&self, plan: &PlanDigest, key: &PublicKey) -> bool {
-        key.verifies(Purpose::Ready, &Self::message(plan, self.site), &self.signature)
+        key.verifies(SignaturePurpose::Ready, &Self::message(plan, self.site), &self.signature)
     }
 }
 
 /// "This release is in my ledger and is about to leave." A neighbour keeps it before the release leaves, so that it can tell later
-/// whether that ledger was put back.
+/// whether that ledger was replaced by an older copy.
 ///
 /// The digest is of the release's whole frame, with its signature: who does not have the site's key cannot make the signature that
 /// belongs to a guess, and so cannot test a guess of the release against the digest before the release has left.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Announcement {
-    /// Who says it.
+    /// The site that signs it, and the run.
     pub origin: Origin,
-    /// The round.
-    pub turn: u32,
+    /// The round that it releases, from 1.
+    pub round: u32,
     /// Hash of the first entry of the ledger that charges it: which of the site's ledgers it is.
     pub ledger: [u8; 32],
     /// Number of the entry that charges it.
@@ -100,20 +103,18 @@ pub type Shown = [u8; ANNOUNCEMENT];
 /// Announcements in a greeting at most: one for each of the receiver's ledgers that the sender knows.
 pub const MOST_SHOWN: usize = 32;
 
-/// One site's message of a turn.
+/// One site's message of a turn: a release, or something computed from releases.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Speech {
-    /// Who says it.
+pub struct ModelFrame {
+    /// The site that signs it, and the run.
     pub origin: Origin,
-    /// Part of the run.
-    pub stage: Stage,
-    /// Turn within it, from 1.
-    pub turn: u32,
+    /// When in the run it is sent.
+    pub turn: Turn,
     /// Number of the sender's ledger entry that charges it; 0 for what is free.
     pub entry: u64,
     /// Head of the sender's ledger before that entry; zeros for what is free.
     pub head: [u8; 32],
-    /// The model.
+    /// Integers on the plan's grid for a release, plain numbers for what is free.
     pub payload: Payload,
 }
 
@@ -123,7 +124,7 @@ pub enum Frame {
     /// "I hold this plan, and these sites' words on it, and this is how far I know your ledgers to be." With `proof`, a release of the
     /// receiver's own follows.
     Hello {
-        /// Who says it.
+        /// The site that signs it, and the run.
         origin: Origin,
         /// Whether a release of the receiver's own follows, from a run before there were announcements.
         proof: bool,
@@ -138,52 +139,46 @@ pub enum Frame {
     Announce(Announcement),
     /// "I have kept your announcement, on disk."
     Receipt {
-        /// Who says it.
+        /// The site that signs it, and the run.
         origin: Origin,
-        /// Whose announcement.
-        whose: u16,
-        /// Its entry.
+        /// The site whose announcement is confirmed.
+        whose: SiteIndex,
+        /// The ledger entry that it announced.
         entry: u64,
-        /// Its digest.
+        /// The digest that it announced.
         digest: [u8; 32],
     },
-    /// A model.
-    Speech(Speech),
+    /// A site's message of a turn.
+    Model(ModelFrame),
     /// "I am alive, and this far."
     Status {
-        /// Who says it.
+        /// The site that signs it, and the run.
         origin: Origin,
-        /// Part of the run.
-        stage: Stage,
-        /// Turn that the sender is at.
-        turn: u32,
+        /// The turn that the sender is in.
+        turn: Turn,
         /// Grows from one status to the next.
         counter: u64,
         /// Whether the sender has its model.
         done: bool,
     },
-    /// "I went on without this neighbour from this turn on."
+    /// "I continue without this neighbour from this turn on."
     Departure {
-        /// Who says it.
+        /// The site that signs it, and the run.
         origin: Origin,
-        /// Whom it lost.
-        lost: u16,
-        /// Part of the run.
-        stage: Stage,
+        /// The neighbour that is left behind.
+        lost: SiteIndex,
         /// The first turn without it.
-        turn: u32,
+        turn: Turn,
     },
     /// "Send me your message of this turn." Not signed: the connection tells who asks, and every answer is public.
-    Want {
-        /// Part of the run.
-        stage: Stage,
-        /// Turn.
-        turn: u32,
+    Request {
+        /// Which of the receiver's messages is missing.
+        turn: Turn,
     },
     /// "Send me the text of your plan."
-    WantPlan,
+    RequestPlan,
     /// "Greet me again": a greeting, or somebody's word on the plan, has not arrived.
-    WantHello,
+    RequestHello,
     /// The text of a plan, to find out in what two plans differ.
     PlanText(String),
 }
@@ -191,158 +186,45 @@ pub enum Frame {
 /// Why bytes are not a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
-    /// They end too early.
+    /// The bytes end before the frame does.
     #[error("the message is cut short")]
     Short,
-    /// They go on after the end.
+    /// There are bytes after the frame's end.
     #[error("the message has {extra} bytes too many")]
     Long {
-        /// How many.
+        /// How many too many.
         extra: usize,
     },
-    /// No such kind.
+    /// The first byte names no kind of frame.
     #[error("messages of kind {kind} are unknown")]
     Kind {
-        /// The first byte.
+        /// As it was found.
         kind: u8,
     },
-    /// A field that cannot be.
+    /// A field with a value outside its range.
     #[error("its {field} is {value}, which cannot be")]
     Field {
-        /// Which.
+        /// The field's name, for the log.
         field: &'static str,
-        /// What it is.
+        /// As it was found.
         value: u64,
     },
     /// Integers beyond 2^53, steps outside the doubles' range, or numbers that are not finite.
     #[error("its numbers are absurd: integers of 2^53 or more, or not finite")]
     Absurd,
-    /// Text that is not text.
+    /// The text of a plan is not UTF-8.
     #[error("its text is not UTF-8")]
     Text,
 }
 
-struct Reader<'a>(&'a [u8]);
-
-impl<'a> Reader<'a> {
-    fn take(&mut self, n: usize) -> Result<&'a [u8], FrameError> {
-        let (taken, rest) = self.0.split_at_checked(n).ok_or(FrameError::Short)?;
-        self.0 = rest;
-        Ok(taken)
-    }
-
-    fn array<const N: usize>(&mut self) -> Result<[u8; N], FrameError> {
-        Ok(self.take(N)?.try_into().expect("N bytes were taken"))
-    }
-
-    fn u8(&mut self) -> Result<u8, FrameError> {
-        Ok(self.array::<1>()?[0])
-    }
-
-    fn u16(&mut self) -> Result<u16, FrameError> {
-        self.array().map(u16::from_le_bytes)
-    }
-
-    fn u32(&mut self) -> Result<u32, FrameError> {
-        self.array().map(u32::from_le_bytes)
-    }
-
-    fn u64(&mut self) -> Result<u64, FrameError> {
-        self.array().map(u64::from_le_bytes)
-    }
-
-    fn flag(&mut self, field: &'static str) -> Result<bool, FrameError> {
-        match self.u8()? {
-            0 => Ok(false),
-            1 => Ok(true),
-            value => Err(FrameError::Field { field, value: value.into() }),
-        }
-    }
-
-    fn origin(&mut self) -> Result<Origin, FrameError> {
-        Ok(Origin { plan: self.array()?, sender: self.u16()? })
-    }
-
-    fn place(&mut self) -> Result<(Stage, u32), FrameError> {
-        let stage = if self.flag("stage")? { Stage::Average } else { Stage::Model };
-        Ok((stage, self.turn()?))
-    }
-
-    fn turn(&mut self) -> Result<u32, FrameError> {
-        match self.u32()? {
-            0 => Err(FrameError::Field { field: "turn", value: 0 }),
-            turn => Ok(turn),
-        }
-    }
-
-    /// Eight bytes for each of `n` numbers, checked to be there before anything is allocated.
-    fn numbers(&mut self, n: u32) -> Result<impl Iterator<Item = [u8; 8]> + use<'a>, FrameError> {
-        let bytes = self.take((n as usize).checked_mul(8).ok_or(FrameError::Short)?)?;
-        Ok(bytes.chunks_exact(8).map(|c| c.try_into().expect("chunks of eight")))
-    }
-
-    fn payload(&mut self) -> Result<Payload, FrameError> {
-        let on_grid = self.flag("payload")?;
-        let exponent = i32::from_le_bytes(self.array()?);
-        let n = self.u32()?;
-        let payload = if on_grid {
-            Payload::Grid { exponent, values: self.numbers(n)?.map(i64::from_le_bytes).collect() }
-        } else if exponent != 0 {
-            return Err(FrameError::Field { field: "exponent", value: exponent.unsigned_abs().into() });
-        } else {
-            Payload::Plain(self.numbers(n)?.map(f64::from_le_bytes).collect())
-        };
-        payload.check().map_err(|_| FrameError::Absurd)?;
-        Ok(payload)
-    }
-}
-
-#[derive(Default)]
-struct Writer(Vec<u8>);
-
-impl Writer {
-    fn put(&mut self, bytes: &[u8]) -> &mut Self {
-        self.0.extend_from_slice(bytes);
-        self
-    }
-
-    /// How many of something follow.
-    fn count(&mut self, n: usize) -> &mut Self {
-        self.put(&u16::try_from(n).expect("a contract has at most 1000 sites").to_le_bytes())
-    }
-
-    fn origin(&mut self, origin: Origin) -> &mut Self {
-        self.put(&origin.plan).put(&origin.sender.to_le_bytes())
-    }
-
-    fn place(&mut self, stage: Stage, turn: u32) -> &mut Self {
-        self.put(&[u8::from(stage == Stage::Average)]).put(&turn.to_le_bytes())
-    }
-
-    fn payload(&mut self, payload: &Payload) -> &mut Self {
-        let n = u32::try_from(payload.len()).expect("a model has fewer than 2^32 coefficients").to_le_bytes();
-        match payload {
-            Payload::Grid { exponent, values } => {
-                self.put(&[1]).put(&exponent.to_le_bytes()).put(&n);
-                values.iter().for_each(|v| self.0.extend_from_slice(&v.to_le_bytes()));
-            }
-            Payload::Plain(values) => {
-                self.put(&[0]).put(&0i32.to_le_bytes()).put(&n);
-                values.iter().for_each(|v| self.0.extend_from_slice(&v.to_le_bytes()));
-            }
-        }
-        self
-    }
-}
-
 const HELLO: u8 = 1;
-const SPEECH: u8 = 2;
+const MODEL: u8 = 2;
 const STATUS: u8 = 3;
 const DEPARTURE: u8 = 4;
-const WANT: u8 = 5;
-const WANT_PLAN: u8 = 6;
+const REQUEST: u8 = 5;
+const REQUEST_PLAN: u8 = 6;
 const PLAN_TEXT: u8 = 7;
-const WANT_HELLO: u8 = 8;
+const REQUEST_HELLO: u8 = 8;
 const ANNOUNCE: u8 = 9;
 const RECEIPT: u8 = 10;
 
@@ -350,13 +232,13 @@ impl Frame {
     /// Who says it, where that is signed.
     pub fn origin(&self) -> Option<Origin> {
         match self {
-            Frame::Hello { origin, .. }
-            | Frame::Receipt { origin, .. }
-            | Frame::Status { origin, .. }
-            | Frame::Departure { origin, .. } => Some(*origin),
-            Frame::Speech(speech) => Some(speech.origin),
-            Frame::Announce(announcement) => Some(announcement.origin),
-            Frame::Want { .. } | Frame::WantPlan | Frame::WantHello | Frame::PlanText(_) => None,
+            Self::Hello { origin, .. }
+            | Self::Receipt { origin, .. }
+            | Self::Status { origin, .. }
+            | Self::Departure { origin, .. } => Some(*origin),
+            Self::Model(model) => Some(model.origin),
+            Self::Announce(announcement) => Some(announcement.origin),
+            Self::Request { .. } | Self::RequestPlan | Self::RequestHello | Self::PlanText(_) => None,
         }
     }
 
@@ -364,61 +246,61 @@ impl Frame {
     pub fn encode(&self, key: &SecretKey) -> Arc<[u8]> {
         let mut w = Writer::default();
         match self {
-            Frame::Hello { origin, proof, shown, accepted, ready } => {
+            Self::Hello { origin, proof, shown, accepted, ready } => {
                 w.put(&[HELLO]).origin(*origin).put(&[u8::from(*proof)]).count(shown.len());
                 shown.iter().for_each(|s| w.0.extend_from_slice(s));
                 w.count(accepted.len());
                 for a in accepted {
-                    w.put(&a.site.to_le_bytes()).put(&a.key).put(&a.signature.0);
+                    w.site(a.site).put(&a.key).put(&a.signature.0);
                 }
                 w.count(ready.len());
                 for r in ready {
-                    w.put(&r.site.to_le_bytes()).put(&r.signature.0);
+                    w.site(r.site).put(&r.signature.0);
                 }
             }
-            Frame::Announce(a) => {
-                w.put(&[ANNOUNCE]).origin(a.origin).put(&a.turn.to_le_bytes()).put(&a.ledger);
+            Self::Announce(a) => {
+                w.put(&[ANNOUNCE]).origin(a.origin).put(&a.round.to_le_bytes()).put(&a.ledger);
                 w.put(&a.entry.to_le_bytes()).put(&a.head).put(&a.digest);
             }
-            Frame::Receipt { origin, whose, entry, digest } => {
-                w.put(&[RECEIPT]).origin(*origin).put(&whose.to_le_bytes());
+            Self::Receipt { origin, whose, entry, digest } => {
+                w.put(&[RECEIPT]).origin(*origin).site(*whose);
                 w.put(&entry.to_le_bytes()).put(digest);
             }
-            Frame::Speech(s) => {
-                w.put(&[SPEECH]).origin(s.origin).place(s.stage, s.turn);
+            Self::Model(s) => {
+                w.put(&[MODEL]).origin(s.origin).turn(s.turn);
                 w.put(&s.entry.to_le_bytes()).put(&s.head).payload(&s.payload);
             }
-            Frame::Status { origin, stage, turn, counter, done } => {
-                w.put(&[STATUS]).origin(*origin).place(*stage, *turn);
+            Self::Status { origin, turn, counter, done } => {
+                w.put(&[STATUS]).origin(*origin).turn(*turn);
                 w.put(&counter.to_le_bytes()).put(&[u8::from(*done)]);
             }
-            Frame::Departure { origin, lost, stage, turn } => {
-                w.put(&[DEPARTURE]).origin(*origin).put(&lost.to_le_bytes()).place(*stage, *turn);
+            Self::Departure { origin, lost, turn } => {
+                w.put(&[DEPARTURE]).origin(*origin).site(*lost).turn(*turn);
             }
-            Frame::Want { stage, turn } => {
-                w.put(&[WANT]).place(*stage, *turn);
+            Self::Request { turn } => {
+                w.put(&[REQUEST]).turn(*turn);
             }
-            Frame::WantPlan => {
-                w.put(&[WANT_PLAN]);
+            Self::RequestPlan => {
+                w.put(&[REQUEST_PLAN]);
             }
-            Frame::WantHello => {
-                w.put(&[WANT_HELLO]);
+            Self::RequestHello => {
+                w.put(&[REQUEST_HELLO]);
             }
-            Frame::PlanText(text) => {
+            Self::PlanText(text) => {
                 w.put(&[PLAN_TEXT]).put(text.as_bytes());
             }
         }
         if self.origin().is_some() {
-            let signature = key.sign(Purpose::Envelope, &w.0);
+            let signature = key.sign(SignaturePurpose::Envelope, &w.0);
             w.put(&signature.0);
         }
         w.0.into()
     }
 
     /// Reads a frame; its signature is left to [`is_signed_by`].
-    pub fn decode(bytes: &[u8]) -> Result<Frame, FrameError> {
+    pub fn decode(bytes: &[u8]) -> Result<Self, FrameError> {
         let kind = *bytes.first().ok_or(FrameError::Short)?;
-        let is_signed = matches!(kind, HELLO | SPEECH | STATUS | DEPARTURE | ANNOUNCE | RECEIPT);
+        let is_signed = matches!(kind, HELLO | MODEL | STATUS | DEPARTURE | ANNOUNCE | RECEIPT);
         let end = bytes.len().checked_sub(if is_signed { SIGNATURE } else { 0 });
         let body = end.and_then(|end| bytes.get(1..end)).ok_or(FrameError::Short)?;
         let mut r = Reader(body);
@@ -430,49 +312,43 @@ impl Frame {
                     shown.push(r.array()?);
                 }
                 for _ in 0..r.u16()? {
-                    let (site, key, signature) = (r.u16()?, r.array()?, Signature(r.array()?));
+                    let (site, key, signature) = (r.site()?, r.array()?, Signature(r.array()?));
                     accepted.push(Accepted { site, key, signature });
                 }
                 for _ in 0..r.u16()? {
-                    ready.push(Ready { site: r.u16()?, signature: Signature(r.array()?) });
+                    ready.push(Ready { site: r.site()?, signature: Signature(r.array()?) });
                 }
-                Frame::Hello { origin, proof, shown, accepted, ready }
+                Self::Hello { origin, proof, shown, accepted, ready }
             }
             ANNOUNCE => {
-                let (origin, turn) = (r.origin()?, r.turn()?);
+                let (origin, round) = (r.origin()?, r.counted_from_one("turn")?);
                 let (ledger, entry) = (r.array()?, r.u64()?);
                 let (head, digest) = (r.array()?, r.array()?);
-                Frame::Announce(Announcement { origin, turn, ledger, entry, head, digest })
+                Self::Announce(Announcement { origin, round, ledger, entry, head, digest })
             }
             RECEIPT => {
-                let (origin, whose) = (r.origin()?, r.u16()?);
-                Frame::Receipt { origin, whose, entry: r.u64()?, digest: r.array()? }
+                let (origin, whose) = (r.origin()?, r.site()?);
+                Self::Receipt { origin, whose, entry: r.u64()?, digest: r.array()? }
             }
-            SPEECH => {
-                let origin = r.origin()?;
-                let (stage, turn) = r.place()?;
+            MODEL => {
+                let (origin, turn) = (r.origin()?, r.turn()?);
                 let (entry, head, payload) = (r.u64()?, r.array()?, r.payload()?);
-                Frame::Speech(Speech { origin, stage, turn, entry, head, payload })
+                Self::Model(ModelFrame { origin, turn, entry, head, payload })
             }
             STATUS => {
-                let origin = r.origin()?;
-                let (stage, turn) = r.place()?;
-                Frame::Status { origin, stage, turn, counter: r.u64()?, done: r.flag("done")? }
+                let (origin, turn) = (r.origin()?, r.turn()?);
+                Self::Status { origin, turn, counter: r.u64()?, done: r.flag("done")? }
             }
             DEPARTURE => {
-                let (origin, lost) = (r.origin()?, r.u16()?);
-                let (stage, turn) = r.place()?;
-                Frame::Departure { origin, lost, stage, turn }
+                let (origin, lost) = (r.origin()?, r.site()?);
+                Self::Departure { origin, lost, turn: r.turn()? }
             }
-            WANT => {
-                let (stage, turn) = r.place()?;
-                Frame::Want { stage, turn }
-            }
-            WANT_PLAN => Frame::WantPlan,
-            WANT_HELLO => Frame::WantHello,
+            REQUEST => Self::Request { turn: r.turn()? },
+            REQUEST_PLAN => Self::RequestPlan,
+            REQUEST_HELLO => Self::RequestHello,
             PLAN_TEXT => {
                 let text = std::str::from_utf8(r.take(body.len())?).map_err(|_| FrameError::Text)?;
-                Frame::PlanText(text.to_owned())
+                Self::PlanText(text.to_owned())
             }
             kind => return Err(FrameError::Kind { kind }),
         };
@@ -486,23 +362,29 @@ impl Frame {
 /// Whether the signature at the end of `bytes` is `key`'s.
 pub fn is_signed_by(bytes: &[u8], key: &PublicKey) -> bool {
     let Some((message, signature)) = bytes.split_last_chunk::<SIGNATURE>() else { return false };
-    key.verifies(Purpose::Envelope, message, &Signature(*signature))
+    key.verifies(SignaturePurpose::Envelope, message, &Signature(*signature))
 }
 
-/// Origin, stage and turn of the bytes of a speech, without reading its numbers: enough to pass over what is known already.
-pub fn peek_speech(bytes: &[u8]) -> Option<(Origin, Stage, u32)> {
+/// Origin and turn of the bytes of a [`ModelFrame`], without reading its numbers: enough to ignore what is known already.
+pub fn peek_model(bytes: &[u8]) -> Option<(Origin, Turn)> {
     let mut r = Reader(bytes);
-    if r.u8().ok()? != SPEECH {
+    if r.u8().ok()? != MODEL {
         return None;
     }
-    let origin = r.origin().ok()?;
-    let (stage, turn) = r.place().ok()?;
-    Some((origin, stage, turn))
+    Some((r.origin().ok()?, r.turn().ok()?))
 }
 
-/// Whether the bytes only ask for something; such frames are answered from the shelf, whatever else the site is doing.
-pub fn is_question(bytes: &[u8]) -> bool {
-    matches!(bytes.first(), Some(&WANT | &WANT_PLAN))
+/// The plan and the ledger entry of a stored release; none if the bytes are something else, or were free.
+pub fn release_of(bytes: &[u8]) -> Option<(PlanDigest, u64)> {
+    match Frame::decode(bytes) {
+        Ok(Frame::Model(model)) if model.entry > 0 => Some((model.origin.plan, model.entry)),
+        _ => None,
+    }
+}
+
+/// Whether the bytes only ask for something; such frames are answered from the outbox, whatever else the site is doing.
+pub fn is_request(bytes: &[u8]) -> bool {
+    matches!(bytes.first(), Some(&REQUEST | &REQUEST_PLAN))
 }
 
 /// The largest frame that a site of a run has a reason to send: a model, a hello with every site's word, or the plan.
@@ -511,7 +393,7 @@ pub fn largest_frame(n_features: usize, n_sites: usize, plan_text: usize) -> usi
     let hello = 1 + 34 + 1 + 3 * 2 + MOST_SHOWN * ANNOUNCEMENT + words + SIGNATURE;
     // Another plan's text may be longer than ours; twice is plenty to find the difference.
     let plan = 1 + (2 * plan_text + 4096).min(MOST_PLAN_TEXT);
-    (SPEECH_OVERHEAD + 8 * n_features).max(hello).max(plan)
+    (MODEL_FRAME_OVERHEAD + 8 * n_features).max(hello).max(plan)
 }
 
 #[cfg(test)]

@@ -1,40 +1,36 @@
 //! What a site writes down about its own doing: log lines, and every payload that leaves. Never a record, never a vector that
 //! was not released.
 
-use padmm_core::message::Stage;
+use padmm_core::message::{SiteIndex, Turn};
+use strum::IntoStaticStr;
 
 /// How much a line matters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum Level {
     /// The course of things.
     Info,
-    /// Somebody should look.
+    /// Somebody at the site should look at it.
     Warning,
-    /// The site stops.
+    /// The site stops because of it.
     Error,
 }
 
 impl Level {
-    /// In one word.
+    /// The lower-case word that log lines carry.
     pub fn name(self) -> &'static str {
-        match self {
-            Level::Info => "info",
-            Level::Warning => "warning",
-            Level::Error => "error",
-        }
+        self.into()
     }
 }
 
 /// A payload that leaves.
 #[derive(Clone, Copy, Debug)]
 pub struct Sent<'a> {
-    /// The neighbour's place in the contract.
-    pub to: usize,
-    /// Part of the run.
-    pub stage: Stage,
-    /// Turn.
-    pub turn: u32,
-    /// The very bytes.
+    /// The neighbour that it is sent to.
+    pub to: SiteIndex,
+    /// When in the run it is sent for the first time.
+    pub turn: Turn,
+    /// The whole frame, as it travels.
     pub bytes: &'a [u8],
     /// Whether it was sent before: the same bytes, free of charge.
     pub again: bool,

@@ -11,8 +11,11 @@
 //! | one site's side of a run, without sockets and clocks | [`session`] |
 //! | what it writes down | [`journal`] |
 //! | what travels between two sites | [`frame`] |
-//! | how it gets there | [`transport`], from the [`shelf`] of one site to the [`mailbox`] of another |
+//! | how it gets there | [`transport`], from the [`outbox`] of one site to the [`mailbox`] of another |
+//! | what ends it from outside | [`signals`] |
 //! | where a process may be killed in tests | [`fault`] |
+
+#![warn(clippy::unwrap_used)]
 
 pub mod clock;
 pub mod contract;
@@ -22,7 +25,8 @@ pub mod identity;
 pub mod journal;
 pub mod ledger;
 pub mod mailbox;
+pub mod outbox;
 pub mod session;
-pub mod shelf;
+pub mod signals;
 pub mod site;
 pub mod transport;

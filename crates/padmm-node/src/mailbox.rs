@@ -1,38 +1,40 @@
 //! What has arrived and was not looked at yet: one short queue for each neighbour, emptied in turn, so that one that floods
-//! waits for itself.
+//! waits for itself. The network fills it, whoever may stop the site does so through it, and the session empties it.
 
 use std::collections::VecDeque;
-use std::sync::{Condvar, Mutex, MutexGuard};
+use std::sync::{Condvar, Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
 
-/// Frames of one neighbour that wait at most; a sender beyond that is held back.
+use padmm_core::message::SiteIndex;
+
+/// How many frames of one neighbour may wait; the reader of its connection is held back beyond that.
 pub const MOST_WAITING: usize = 64;
 
 /// Something that happened outside.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum NetworkEvent {
     /// A frame from the neighbour whose connection this is.
     Frame {
-        /// The neighbour's place in the contract, by the key of its connection.
-        from: usize,
-        /// The bytes.
+        /// The neighbour, by the key of its connection.
+        from: SiteIndex,
+        /// Not decoded, and not believed yet.
         bytes: Vec<u8>,
     },
-    /// A neighbour is connected, anew.
+    /// A neighbour connected, for the first time or again.
     Connected {
-        /// Its place.
-        site: usize,
+        /// The neighbour, by the key of its connection.
+        site: SiteIndex,
     },
-    /// It is not any longer.
+    /// The connection to a neighbour is closed or lost.
     Disconnected {
-        /// Its place.
-        site: usize,
-        /// Whether it said that it is done.
+        /// The neighbour, by the key of its connection.
+        site: SiteIndex,
+        /// Whether it said that it has its model and needs nothing more.
         done: bool,
     },
     /// Something to note in the log: a stranger at the door, a frame that is too long.
     Noted {
-        /// In words.
+        /// The line of the log.
         what: String,
     },
 }
@@ -40,45 +42,54 @@ pub enum Event {
 #[derive(Default)]
 struct Inner {
     frames: Vec<VecDeque<Vec<u8>>>,
-    other: VecDeque<Event>,
+    other: VecDeque<NetworkEvent>,
     next: usize,
     stop: bool,
 }
 
-/// The mailbox of one site.
+type OnRoom = Box<dyn Fn(SiteIndex) + Send + Sync>;
+
+/// The mailbox of one site's side of a run.
 pub struct Mailbox {
     inner: Mutex<Inner>,
     arrived: Condvar,
+    on_room: OnceLock<OnRoom>,
 }
 
 impl Mailbox {
-    /// For a contract of so many sites.
+    /// With a queue for each of a contract's `n_sites` sites.
     pub fn new(n_sites: usize) -> Self {
         let frames = (0..n_sites).map(|_| VecDeque::new()).collect();
         let inner = Inner { frames, ..Inner::default() };
-        Mailbox { inner: Mutex::new(inner), arrived: Condvar::new() }
+        Self { inner: Mutex::new(inner), arrived: Condvar::new(), on_room: OnceLock::new() }
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().expect("nobody panics with the mailbox in hand")
+        self.inner.lock().expect("nobody panics while holding the mailbox")
     }
 
-    /// Puts in a frame, or gives it back if too many of this neighbour's wait already.
-    pub fn offer(&self, from: usize, bytes: Vec<u8>) -> Result<(), Vec<u8>> {
+    /// Calls `tell` whenever there is room again in the full queue of a neighbour. The first one stays: there is one network.
+    pub fn on_room(&self, tell: impl Fn(SiteIndex) + Send + Sync + 'static) {
+        let _ = self.on_room.set(Box::new(tell));
+    }
+
+    /// Puts in a frame, or gives it back if [`MOST_WAITING`] of this neighbour's wait already.
+    pub fn offer(&self, from: SiteIndex, bytes: Vec<u8>) -> Result<(), Vec<u8>> {
         let mut inner = self.lock();
-        if inner.frames[from].len() >= MOST_WAITING {
+        let queue = &mut inner.frames[from.0];
+        if queue.len() >= MOST_WAITING {
             return Err(bytes);
         }
-        inner.frames[from].push_back(bytes);
+        queue.push_back(bytes);
         drop(inner);
         self.arrived.notify_one();
         Ok(())
     }
 
     /// Puts in anything else. Notes beyond a thousand that wait are dropped: a stranger must not fill the memory.
-    pub fn put(&self, event: Event) {
+    pub fn put(&self, event: NetworkEvent) {
         let mut inner = self.lock();
-        let is_note = matches!(event, Event::Noted { .. });
+        let is_note = matches!(event, NetworkEvent::Noted { .. });
         if !is_note || inner.other.len() < 1000 {
             inner.other.push_back(event);
         }
@@ -92,40 +103,46 @@ impl Mailbox {
         self.arrived.notify_one();
     }
 
-    /// Whether it was asked to.
+    /// Whether the site was asked to stop.
     pub fn is_stopped(&self) -> bool {
         self.lock().stop
     }
 
-    /// The next event, if there is one: neighbours by turns.
-    pub fn take(&self) -> Option<Event> {
-        Self::take_from(&mut self.lock())
+    /// The next event, if there is one: neighbours take turns.
+    pub fn take(&self) -> Option<NetworkEvent> {
+        self.take_from(&mut self.lock())
     }
 
-    fn take_from(inner: &mut Inner) -> Option<Event> {
+    fn take_from(&self, inner: &mut Inner) -> Option<NetworkEvent> {
         if let Some(event) = inner.other.pop_front() {
             return Some(event);
         }
         let n = inner.frames.len();
         let from = (0..n).map(|k| (inner.next + k) % n).find(|&k| !inner.frames[k].is_empty())?;
         inner.next = from + 1;
+        let was_full = inner.frames[from].len() == MOST_WAITING;
         let bytes = inner.frames[from].pop_front().expect("this queue has something");
-        Some(Event::Frame { from, bytes })
+        let from = SiteIndex(from);
+        if let Some(tell) = self.on_room.get().filter(|_| was_full) {
+            tell(from);
+        }
+        Some(NetworkEvent::Frame { from, bytes })
     }
 
     /// The next event, waiting for one for at most `patience`.
-    pub fn wait(&self, patience: Duration) -> Option<Event> {
+    pub fn wait(&self, patience: Duration) -> Option<NetworkEvent> {
         let until = Instant::now() + patience;
         let mut inner = self.lock();
         loop {
-            if let Some(event) = Self::take_from(&mut inner) {
+            if let Some(event) = self.take_from(&mut inner) {
                 return Some(event);
             }
             let left = until.saturating_duration_since(Instant::now());
             if inner.stop || left.is_zero() {
                 return None;
             }
-            inner = self.arrived.wait_timeout(inner, left).expect("nobody panics with the mailbox in hand").0;
+            inner =
+                self.arrived.wait_timeout(inner, left).expect("nobody panics while holding the mailbox").0;
         }
     }
 }
@@ -137,14 +154,23 @@ mod tests {
     #[test]
     fn a_flood_waits_for_itself_and_for_nobody_else() {
         let mailbox = Mailbox::new(3);
+        let told = std::sync::Arc::new(Mutex::new(vec![]));
+        let rooms = std::sync::Arc::clone(&told);
+        mailbox.on_room(move |site| rooms.lock().unwrap().push(site));
+        let [first, third] = [0, 2].map(SiteIndex);
         for k in 0..MOST_WAITING {
-            mailbox.offer(0, vec![k as u8]).unwrap();
+            mailbox.offer(first, vec![k as u8]).unwrap();
         }
-        assert_eq!(mailbox.offer(0, vec![9]), Err(vec![9]));
-        mailbox.offer(2, vec![42]).unwrap();
-        assert_eq!(mailbox.take(), Some(Event::Frame { from: 0, bytes: vec![0] }));
-        assert_eq!(mailbox.take(), Some(Event::Frame { from: 2, bytes: vec![42] }), "the second in turn");
-        mailbox.offer(0, vec![9]).unwrap();
+        assert_eq!(mailbox.offer(first, vec![9]), Err(vec![9]));
+        mailbox.offer(third, vec![42]).unwrap();
+        assert_eq!(mailbox.take(), Some(NetworkEvent::Frame { from: first, bytes: vec![0] }));
+        assert_eq!(
+            mailbox.take(),
+            Some(NetworkEvent::Frame { from: third, bytes: vec![42] }),
+            "the second in turn"
+        );
+        assert_eq!(*told.lock().unwrap(), [first], "only a queue that was full has news of room");
+        mailbox.offer(first, vec![9]).unwrap();
     }
 
     #[test]

@@ -1,120 +1,59 @@
 //! One site's side of a run as a machine: frames and the time go in, frames go out, the ledger is kept. It has no socket, no
-//! thread and no clock of its own, so the same code runs between machines and, with time and faults made up, in tests.
+//! thread and no clock of its own, so the same code runs between machines and, with simulated time and faults, in tests.
 //!
 //! The rounds are the agent's. What is added here is everything that a network needs: a start only with everybody's word, messages
-//! believed by signature alone, asking again for what is missing, going on after a crash, and the loss of a neighbour. And nothing
-//! leaves that the neighbours could not tell of later.
+//! believed by signature alone, repeated requests for what is missing, recovery after a crash, and the loss of a neighbour. And
+//! nothing leaves that the neighbours could not tell of later.
+//!
+//! | question | file |
+//! |---|---|
+//! | what is sent, in which frames | `send` |
+//! | when a release may leave | `clearance` |
+//! | what is believed of what arrives | `receive` |
+//! | what is done when nothing arrives | `timers` |
+//! | how the run continues without a neighbour | `departure` |
+//! | how it continues after a crash | `replay` |
+//! | what is known of a neighbour | `peer` |
 
 mod clearance;
-mod hear;
-mod loss;
+mod departure;
+mod error;
 mod peer;
+mod receive;
 mod replay;
-mod wait;
+mod send;
+mod timers;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use padmm_core::agent::{Agent, AgentError, Outcome};
-use padmm_core::message::{Content, Outgoing, Stage};
-use padmm_privacy::words::epsilon_text;
-use padmm_privacy::{Payload, PrivacyError};
+use padmm_core::agent::{Agent, Outcome, Phase};
+use padmm_core::message::{SiteIndex, Stage, Turn};
 
-use crate::fault::{self, Point};
-use crate::frame::{self, Accepted, Frame, Origin, PlanDigest, Ready, Speech};
+use crate::contract::Silence;
+use crate::frame::{Accepted, Origin, Ready};
 use crate::identity::PublicKey;
-use crate::journal::{Journal, Level, Sent};
-use crate::ledger::{LedgerError, RunStart, SiteLedger};
-use crate::mailbox::Event;
-use crate::shelf::{Bytes, Shelf};
+use crate::journal::{Journal, Level};
+use crate::ledger::{RunStart, SiteLedger};
+use crate::mailbox::{Mailbox, NetworkEvent};
+use crate::outbox::{Bytes, Outbox};
 use crate::transport::Transport;
 
 use clearance::Pending;
+pub use error::SessionError;
 pub use peer::Neighbour;
-use peer::Peer;
+use peer::PeerState;
 
-/// What to do about a neighbour that gives no sign of life.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Silence {
-    /// Wait for it, and say so.
-    Wait,
-    /// Go on without it after so long.
-    LeaveAfter(Duration),
-}
-
-/// A neighbour was lost, by somebody's word.
+/// A site's word that it continues without a neighbour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Departure {
-    /// Who went on without it.
-    pub reporter: usize,
-    /// Who was lost.
-    pub lost: usize,
-    /// Part of the run.
-    pub stage: Stage,
+    /// Whose word it is.
+    pub reporter: SiteIndex,
+    /// The neighbour that is left behind.
+    pub lost: SiteIndex,
     /// The first turn without it.
-    pub turn: u32,
-}
-
-/// Why a session stops.
-#[derive(Debug, thiserror::Error)]
-pub enum SessionError {
-    /// The agent or the gate.
-    #[error(transparent)]
-    Agent(#[from] AgentError),
-    /// The ledger.
-    #[error(transparent)]
-    Ledger(#[from] LedgerError),
-    /// Two sites hold different plans.
-    #[error("{site} holds another plan: {}. Nothing was spent; agree on one plan, accept it everywhere, and start again", differences.join("; "))]
-    OtherPlan {
-        /// Who.
-        site: String,
-        /// In what the plans differ, field by field.
-        differences: Vec<String>,
-    },
-    /// The ledger is older than what a neighbour has seen of it.
-    #[error(
-        "{site} shows release number {entry} of this ledger, signed with this site's own key, and the ledger here does not have it: it was put back from a backup, or changed, or it is a ledger of other data that was moved away. Nothing more may leave. Bring back the newest ledger file; if it is lost, this data set's budget must count as spent"
-    )]
-    OldLedger {
-        /// Who shows it.
-        site: String,
-        /// The entry's number.
-        entry: u64,
-    },
-    /// Everybody is gone.
-    #[error(
-        "no neighbour is left in {place}: {who}. What was released so far stays charged; result.json says how far the run came, and there is no model of it"
-    )]
-    Alone {
-        /// Stage and turn.
-        place: String,
-        /// Who was lost.
-        who: String,
-    },
-    /// A round failed in an earlier process, after its charge.
-    #[error(
-        "round {round} of this run failed earlier and stays charged; the run cannot go on from there. Make a new plan with a larger penalty or a looser tolerance"
-    )]
-    Forfeited {
-        /// The round.
-        round: u32,
-    },
-    /// The stored messages do not fit the run.
-    #[error(
-        "what the ledger holds of this run does not fit it ({reason}): verify the ledger with `padmm ledger verify`"
-    )]
-    Stored {
-        /// Why.
-        reason: String,
-    },
-}
-
-impl From<PrivacyError> for SessionError {
-    fn from(error: PrivacyError) -> Self {
-        SessionError::Agent(error.into())
-    }
+    pub turn: Turn,
 }
 
 /// Checks a site's word on the contract: place, identity key, signature.
@@ -134,15 +73,15 @@ pub struct SessionSetup {
     pub start: RunStart,
     /// The public half of this site's identity key.
     pub key: PublicKey,
-    /// The neighbours.
+    /// Everybody that this site exchanges frames with.
     pub neighbours: Vec<Neighbour>,
-    /// What is done about silence.
+    /// What the plan says about a neighbour that gives no sign of life.
     pub silence: Silence,
     /// The words on the plan that are known already, this site's own among them.
     pub accepted: Vec<Accepted>,
-    /// Checks further ones.
+    /// Checks those that arrive over the network.
     pub check_accepted: CheckAccepted,
-    /// Compares plans.
+    /// For a neighbour that greets with another plan.
     pub compare_plans: ComparePlans,
     /// Looks into the site's other ledgers.
     pub has_elsewhere: HasElsewhere,
@@ -150,17 +89,17 @@ pub struct SessionSetup {
     pub epsilons: Vec<f64>,
     /// Before its first round; its gate is on the ledger.
     pub agent: Agent,
-    /// The ledger.
+    /// Shared with the agent's gate, which writes every charge and release to it.
     pub ledger: Arc<Mutex<SiteLedger>>,
-    /// What is handed out.
-    pub shelf: Arc<Shelf>,
-    /// Where things are written down.
+    /// Shared with the transport, which answers requests from it.
+    pub outbox: Arc<Outbox>,
+    /// Log lines, and every payload that leaves.
     pub journal: Arc<dyn Journal>,
 }
 
-/// How often a missing message is asked for, at first and at most.
-const FIRST_WANT: Duration = Duration::from_millis(100);
-const LAST_WANT: Duration = Duration::from_secs(2);
+/// How long a missing message is waited for before it is requested, at first and at most.
+const FIRST_RETRY: Duration = Duration::from_millis(100);
+const SLOWEST_RETRY: Duration = Duration::from_secs(2);
 /// How often the log says who is waited for.
 const WAITING_NOTE: Duration = Duration::from_secs(15);
 
@@ -172,10 +111,10 @@ pub struct Session {
     origin: Origin,
     key: PublicKey,
     silence: Silence,
-    peers: Vec<Peer>,
-    accepted: BTreeMap<u16, Accepted>,
+    peers: Vec<PeerState>,
+    accepted: BTreeMap<SiteIndex, Accepted>,
     /// Sites that have said that all their edges work.
-    ready: BTreeMap<u16, Ready>,
+    ready: BTreeMap<SiteIndex, Ready>,
     /// Our newest release, as long as not every neighbour has it in writing.
     pending: Option<Pending>,
     check_accepted: CheckAccepted,
@@ -183,22 +122,22 @@ pub struct Session {
     has_elsewhere: HasElsewhere,
     agent: Agent,
     ledger: Arc<Mutex<SiteLedger>>,
-    shelf: Arc<Shelf>,
+    outbox: Arc<Outbox>,
     journal: Arc<dyn Journal>,
     epsilons: Vec<f64>,
     departures: BTreeMap<Departure, Bytes>,
     /// Whether the run has been entered in the ledger with everybody's word.
     started: bool,
     done: bool,
-    refused: BTreeMap<(usize, &'static str), u64>,
+    refused: BTreeMap<(SiteIndex, &'static str), u64>,
     next_note: Duration,
     waiting_since: Duration,
 }
 
 impl Session {
-    /// Goes through everything that the ledger holds of this run, and is then where the last process was.
+    /// Replays everything that the ledger holds of this run, and then stands where the last process stopped.
     pub fn new(setup: SessionSetup, now: Duration) -> Result<Self, SessionError> {
-        let SessionSetup { names, start, key, neighbours, silence, accepted, shelf, .. } = setup;
+        let SessionSetup { names, start, key, neighbours, silence, accepted, outbox, .. } = setup;
         let run = start.run.clone();
         let started = {
             let ledger = setup.ledger.lock().expect("the ledger's holders do not panic");
@@ -208,14 +147,14 @@ impl Session {
             }
             state.is_some()
         };
-        let mut session = Session {
+        let mut session = Self {
             names,
             run,
             start,
-            origin: shelf.origin(),
+            origin: outbox.origin(),
             key,
             silence,
-            peers: neighbours.into_iter().map(|n| Peer::new(n, now)).collect(),
+            peers: neighbours.into_iter().map(|n| PeerState::new(n, now)).collect(),
             accepted: accepted.into_iter().map(|a| (a.site, a)).collect(),
             ready: BTreeMap::new(),
             pending: None,
@@ -224,7 +163,7 @@ impl Session {
             has_elsewhere: setup.has_elsewhere,
             agent: setup.agent,
             ledger: setup.ledger,
-            shelf,
+            outbox,
             journal: setup.journal,
             epsilons: setup.epsilons,
             departures: BTreeMap::new(),
@@ -235,12 +174,12 @@ impl Session {
             waiting_since: now,
         };
         session.replay()?;
-        session.mark_place();
+        session.mark_progress();
         if session.started {
             // The run is in the ledger, so all edges worked; a neighbour that has not begun may still need our word.
             session.say_ready();
-            let line = match session.agent.place() {
-                Some((stage, turn, _)) => format!("going on with {}", place_name(stage, turn)),
+            let line = match session.agent.phase().turn() {
+                Some(turn) => format!("continuing with {}", turn_name(turn)),
                 None => "this run is finished here; its model is written again".to_owned(),
             };
             session.log(Level::Info, "resumed", &line);
@@ -256,105 +195,112 @@ impl Session {
         self.journal.log(level, event, message);
     }
 
-    fn me(&self) -> usize {
-        usize::from(self.origin.sender)
+    fn me(&self) -> SiteIndex {
+        self.origin.sender
     }
 
-    fn peer(&mut self, site: usize) -> Option<&mut Peer> {
+    fn name(&self, site: SiteIndex) -> &str {
+        &self.names[site.0]
+    }
+
+    fn peer(&mut self, site: SiteIndex) -> Option<&mut PeerState> {
         self.peers.iter_mut().find(|p| p.site() == site)
     }
 
-    fn living(&self) -> impl Iterator<Item = &Peer> {
+    fn living(&self) -> impl Iterator<Item = &PeerState> {
         self.peers.iter().filter(|p| !p.is_lost)
     }
 
-    /// Works off what has arrived, and does what can be done at this time.
-    pub fn step(&mut self, now: Duration, transport: &dyn Transport) -> Result<(), SessionError> {
-        // Between two turns at most so much is taken in: a flood must not keep the site from its rounds.
+    /// Works through what has arrived, and does what can be done at this time.
+    pub fn step(
+        &mut self,
+        now: Duration,
+        mailbox: &Mailbox,
+        transport: &dyn Transport,
+    ) -> Result<(), SessionError> {
+        // The number is limited between two turns: a flood must not keep the site from its rounds.
         for _ in 0..256 {
-            let Some(event) = transport.mailbox().take() else { break };
+            let Some(event) = mailbox.take() else { break };
             self.handle(now, event, transport)?;
         }
         self.keep_announcements(transport)?;
-        self.go_on(now, transport)?;
+        self.advance(now, transport)?;
         self.tick(now, transport)
     }
 
-    /// Takes in one event.
+    /// Handles one event from the network.
     pub fn handle(
         &mut self,
         now: Duration,
-        event: Event,
+        event: NetworkEvent,
         transport: &dyn Transport,
     ) -> Result<(), SessionError> {
         match event {
-            Event::Frame { from, bytes } => self.handle_frame(now, from, bytes, transport),
-            Event::Connected { site } => {
-                // A neighbour that was started again with its clock put back counts from lower.
+            NetworkEvent::Frame { from, bytes } => self.handle_frame(now, from, bytes, transport),
+            NetworkEvent::Connected { site } => {
+                // A neighbour that was restarted with its clock set back counts from lower.
                 if let Some(peer) = self.peer(site) {
                     peer.counter = 0;
                 }
                 self.greet(site, transport);
                 Ok(())
             }
-            Event::Disconnected { site, done } => {
+            NetworkEvent::Disconnected { site, done } => {
                 if let Some(peer) = self.peer(site) {
                     peer.is_done |= done;
                 }
                 Ok(())
             }
-            Event::Noted { what } => {
+            NetworkEvent::Noted { what } => {
                 self.log(Level::Warning, "refused", &what);
                 Ok(())
             }
         }
     }
 
-    /// Speaks while there is something to say and it may be said.
-    fn go_on(&mut self, now: Duration, transport: &dyn Transport) -> Result<(), SessionError> {
+    /// Sends what is owed, for as long as something is owed and may leave.
+    fn advance(&mut self, now: Duration, transport: &dyn Transport) -> Result<(), SessionError> {
         loop {
-            self.apply_losses(transport)?;
+            self.apply_departures(transport)?;
             self.clear(transport);
             self.note_ready(transport);
-            match self.agent.place() {
-                Some((stage, turn, true)) => {
+            match self.agent.phase() {
+                Phase::Sending(turn) => {
                     if self.living().all(|p| p.is_leaving) {
-                        // Nobody would hear it: nothing is charged for that.
-                        return Err(self.alone(stage, turn));
+                        // Nobody would receive it: nothing is charged for that.
+                        return Err(self.alone(turn));
                     }
-                    if !self.may_speak(stage)? {
+                    if !self.may_send(turn.stage)? {
                         return Ok(());
                     }
                     let message = match self.agent.poll_message() {
                         Ok(message) => message,
                         Err(error) => {
                             // A round that failed after its charge has been paid for.
-                            let round = self.agent.round_at(turn);
-                            self.ledger().forfeit_reserved(
-                                &self.run,
-                                round,
-                                "the round failed; see the site's log",
-                            )?;
+                            if let Some(round) = self.agent.round_of(turn) {
+                                let reason = "the round failed; see the site's log";
+                                self.ledger().forfeit_reserved(&self.run, round, reason)?;
+                            }
                             return Err(error.into());
                         }
                     };
                     if let Some(message) = message {
-                        self.speak(now, message, transport)?;
+                        self.send(now, message, transport)?;
                     }
-                    // Where all neighbours were faster, the turn is over as soon as this site has spoken.
-                    self.conclude()?;
+                    // Where all neighbours were faster, the turn is over as soon as this site has sent its message.
+                    self.finish_turn()?;
                     self.waiting_since = now;
                     self.next_note = now + WAITING_NOTE / 3;
-                    self.peers.iter_mut().for_each(|p| p.wanting.again(now + FIRST_WANT, FIRST_WANT));
-                    self.mark_place();
+                    self.peers.iter_mut().for_each(|p| p.requesting.again(now + FIRST_RETRY, FIRST_RETRY));
+                    self.mark_progress();
                 }
-                Some(_) => return Ok(()),
-                None => {
+                Phase::Receiving(_) => return Ok(()),
+                Phase::Done => {
                     if !self.done {
                         self.done = true;
-                        self.mark_place();
-                        // Said at once: neighbours that hear of it only from the next sign of life may stay for a site that has left.
-                        let status = self.shelf.status();
+                        self.mark_progress();
+                        // Sent at once: neighbours that learn of it only from the next sign of life may stay for a site that has left.
+                        let status = self.outbox.status();
                         self.living().for_each(|p| transport.send(p.site(), Arc::clone(&status)));
                     }
                     return Ok(());
@@ -363,14 +309,14 @@ impl Session {
         }
     }
 
-    /// Whether every neighbour that is left has been heard, with the same plan, and is content with our ledger.
+    /// Whether every neighbour that is left has greeted us with the same plan and has no objection to our ledger.
     fn hears_all(&self) -> bool {
         self.living().filter(|p| !p.is_leaving).all(|p| p.has_greeted && !p.owes_proof)
     }
 
-    /// Nothing is said while our newest release waits for receipts: an average of it would tell of it. A new release needs
+    /// Nothing is sent while our newest release waits for receipts: an average of it would tell of it. A new release needs
     /// everybody that is left besides; and the first one needs every site's word on the plan, and that all its edges work.
-    fn may_speak(&mut self, stage: Stage) -> Result<bool, SessionError> {
+    fn may_send(&mut self, stage: Stage) -> Result<bool, SessionError> {
         if self.pending.is_some() {
             return Ok(false);
         }
@@ -386,84 +332,6 @@ impl Session {
             self.log(Level::Info, "start", line);
         }
         Ok(self.started && heard)
-    }
-
-    fn say_ready(&mut self) {
-        self.ready.insert(self.origin.sender, self.shelf.ready());
-    }
-
-    /// Says, once it is so, that all our edges work.
-    fn note_ready(&mut self, transport: &dyn Transport) {
-        if !self.ready.contains_key(&self.origin.sender) && self.hears_all() {
-            self.say_ready();
-            self.tell_words(transport);
-        }
-    }
-
-    /// Says a message of a turn: a release is announced first, and what is free leaves at once.
-    fn speak(
-        &mut self,
-        now: Duration,
-        message: Outgoing,
-        transport: &dyn Transport,
-    ) -> Result<(), SessionError> {
-        let (stage, bytes) = self.bytes_of(&message)?;
-        if matches!(message.content, Content::Model(_)) {
-            return self.announce(now, bytes, transport);
-        }
-        self.deliver(stage, message.turn, bytes, transport);
-        Ok(())
-    }
-
-    /// Hands a message to every neighbour that is left.
-    fn deliver(&mut self, stage: Stage, turn: u32, bytes: Bytes, transport: &dyn Transport) {
-        self.shelf.put(stage, turn, Arc::clone(&bytes));
-        fault::at(Point::SendBefore);
-        for (k, site) in self.living().map(Peer::site).enumerate() {
-            if k == 1 {
-                fault::at(Point::SendBetween);
-            }
-            self.journal.sent(&Sent { to: site, stage, turn, bytes: &bytes, again: false });
-            transport.send(site, Arc::clone(&bytes));
-        }
-        fault::at(Point::SendAfter);
-        if stage == Stage::Model {
-            let spent = self
-                .epsilons
-                .get(turn as usize - 1)
-                .map_or(String::new(), |e| format!(", epsilon so far {}", epsilon_text(*e)));
-            let line = format!(
-                "round {turn} of {}: {} bytes to each neighbour{spent}",
-                self.start.rounds,
-                bytes.len()
-            );
-            self.log(Level::Info, "round", &line);
-        }
-    }
-
-    /// The bytes of a message: a release's are in the ledger, what is free is signed here.
-    fn bytes_of(&self, message: &Outgoing) -> Result<(Stage, Bytes), SessionError> {
-        let free = |stage, values: &[f64]| {
-            let payload = Payload::Plain(values.to_vec());
-            let (origin, turn) = (self.origin, message.turn);
-            let speech = Speech { origin, stage, turn, entry: 0, head: [0; 32], payload };
-            (stage, self.shelf.sign(&Frame::Speech(speech)))
-        };
-        match &message.content {
-            Content::Model(release) => {
-                let missing =
-                    || SessionError::Stored { reason: format!("round {} is missing", release.round()) };
-                let bytes = self.ledger().release_bytes(&self.run, release.round())?.ok_or_else(missing)?;
-                Ok((Stage::Model, bytes.into()))
-            }
-            Content::Derived(values) => Ok(free(Stage::Model, values.as_slice())),
-            Content::Average(values) => Ok(free(Stage::Average, values.as_slice())),
-        }
-    }
-
-    fn mark_place(&self) {
-        let (stage, turn) = self.agent.place().map_or((Stage::Average, u32::MAX), |(s, t, _)| (s, t));
-        self.shelf.set_place(stage, turn, self.done);
     }
 
     /// The models, once the run is over.
@@ -486,7 +354,7 @@ impl Session {
         self.done && self.living().all(|p| p.is_done)
     }
 
-    /// Who went on without whom, by all that is known here.
+    /// Who continued without whom, by all that is known here.
     pub fn departures(&self) -> BTreeSet<Departure> {
         self.departures.keys().copied().collect()
     }
@@ -497,23 +365,10 @@ impl Session {
     }
 }
 
-/// A stage as the ledger has it.
-pub(crate) fn stage_number(stage: Stage) -> u32 {
-    u32::from(stage == Stage::Average)
-}
-
-/// A turn in words.
-pub fn place_name(stage: Stage, turn: u32) -> String {
-    match stage {
-        Stage::Model => format!("round {turn}"),
-        Stage::Average => format!("averaging turn {turn}"),
-    }
-}
-
-/// The plan and the entry of a stored release; none if it is none, or was free.
-pub fn release_of(bytes: &[u8]) -> Option<(PlanDigest, u64)> {
-    match frame::Frame::decode(bytes) {
-        Ok(Frame::Speech(speech)) if speech.entry > 0 => Some((speech.origin.plan, speech.entry)),
-        _ => None,
+/// A turn as people know it; between sites every turn of the algorithm is a round of its own.
+pub fn turn_name(turn: Turn) -> String {
+    match turn.stage {
+        Stage::Model => format!("round {}", turn.number),
+        Stage::Average => turn.to_string(),
     }
 }

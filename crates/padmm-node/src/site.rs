@@ -1,162 +1,57 @@
 //! A site at work: its home, the contract, the records, the ledger and the network become a session, and the session runs until
 //! there is a model.
 
-mod foresee;
+mod acceptances;
+mod error;
 mod ledger_of_data;
 mod outputs;
+mod projected_spending;
 mod records;
 mod remembered;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Instant, SystemTime};
 
 use padmm_core::agent::{Agent, AgentSetup};
 use padmm_core::data::Dataset;
-use padmm_privacy::{Gate, NoiseSource, Payload, PrivacyError, RequiredCertificate, SecureNoise};
+use padmm_core::message::{SiteIndex, Turn};
+use padmm_privacy::{Gate, NoiseSource, Payload, RequiredCertificate, SecureNoise};
 
-use crate::contract::{self, Acceptance, Contract, ContractError, difference};
-use crate::frame::{Accepted, Frame, Origin, Speech, largest_frame};
-use crate::identity::{Expiry, Home, IdentityError, PublicKey, SiteName, to_hex};
+use crate::clock;
+use crate::contract::{Contract, difference};
+use crate::frame::{Accepted, Frame, ModelFrame, Origin, largest_frame};
+use crate::identity::{Card, Expiry, Home, LogFormat, SiteName};
 use crate::journal::{Journal, Level, Sent};
-use crate::ledger::{GateLedger, LedgerError, RunStart, SealRequest, SiteLedger};
+use crate::ledger::{GateLedger, RunStart, SealRequest, SiteLedger};
 use crate::mailbox::Mailbox;
-use crate::session::{Session, SessionError, SessionSetup, Silence};
-use crate::shelf::Shelf;
-use crate::transport::Transport;
-use crate::transport::quic::{Peer, QuicSetup, QuicTransport, TransportError};
-use padmm_core::message::Stage;
+use crate::outbox::Outbox;
+use crate::session::{Session, SessionError, SessionSetup};
+use crate::transport::quic::{PeerAddress, QuicSetup, QuicTransport};
 
-pub use foresee::{Foreseen, foresee};
+pub use error::SiteError;
 pub use ledger_of_data::{DataChoice, fingerprint};
 pub use outputs::{Outputs, RunResult};
+pub use projected_spending::{ProjectedSpending, projected_spending};
 pub use records::encode_records;
 
-/// Why a site does not run, or stops.
-#[derive(Debug, thiserror::Error)]
-pub enum SiteError {
-    /// Who the site is.
-    #[error(transparent)]
-    Identity(#[from] IdentityError),
-    /// What it agreed to.
-    #[error(transparent)]
-    Contract(#[from] ContractError),
-    /// Its records.
-    #[error(transparent)]
-    Data(#[from] padmm_data::DataError),
-    /// Its ledger.
-    #[error(transparent)]
-    Ledger(#[from] LedgerError),
-    /// The network.
-    #[error(transparent)]
-    Transport(#[from] TransportError),
-    /// The run.
-    #[error(transparent)]
-    Session(#[from] SessionError),
-    /// The privacy core.
-    #[error(transparent)]
-    Privacy(#[from] PrivacyError),
-    /// The plan was not accepted here.
-    #[error("{site} has not accepted a plan named {run}{accepted}: read the plan with `padmm plan check PLAN.toml` and accept it with `padmm plan accept PLAN.toml --home {home} --cards DIR`", home = home.display())]
-    NotAccepted {
-        /// This site.
-        site: String,
-        /// The run's name.
-        run: String,
-        /// Its folder.
-        home: PathBuf,
-        /// The plans that it has accepted, in words; or nothing.
-        accepted: String,
-    },
-    /// Other records than the plan says.
-    #[error("{file} has {found} rows and the plan says {planned} records for {site}: every row is a record, whatever it says, and the noise follows from their number, so it must be the same. Make a new plan, or bring back the file that was planned with", file = file.display())]
-    Records {
-        /// The file.
-        file: PathBuf,
-        /// This site.
-        site: String,
-        /// Rows here.
-        found: usize,
-        /// Records in the plan.
-        planned: usize,
-    },
-    /// Records of the other kind.
-    #[error("the plan's loss, {loss}, does not fit the label of its schema")]
-    Label {
-        /// The loss.
-        loss: String,
-    },
-    /// A plan without noise.
-    #[error("the plan has no noise: a site releases nothing that is not protected")]
-    NoNoise,
-    /// Which ledger these records belong to is not clear.
-    #[error("{0}")]
-    WhichLedger(String),
-    /// One ledger and a copy of it.
-    #[error("{first} and {second} begin with the same entry: one is a copy of the other, and what left since is charged in only one of them. Find the newest with `padmm ledger verify`, keep that one under its own name, and move the other, with its .head file, out of the folder; never go on from an older one", first = first.display(), second = second.display())]
-    CopiedLedger {
-        /// One file.
-        first: PathBuf,
-        /// The other.
-        second: PathBuf,
-    },
-    /// Two ledgers of the same records.
-    #[error("{first} and {second} are both of the same records, by their fingerprint: what was spent is spread over the two, and neither says how much it is. Nothing may leave; count both as spent together, and ask whoever made the second", first = first.display(), second = second.display())]
-    TwoLedgers {
-        /// One file.
-        first: PathBuf,
-        /// The other.
-        second: PathBuf,
-    },
-    /// A run that was begun with other records.
-    #[error("this run was begun in the ledger {ledger}, and the records in {file} have another: a run is on one set of records from its first round to its last. Bring back the records that it was begun with, or make a new plan", ledger = ledger.display(), file = file.display())]
-    RunElsewhere {
-        /// The records.
-        file: PathBuf,
-        /// Where the run is.
-        ledger: PathBuf,
-    },
-    /// The cap in the configuration is not the ledger's.
-    #[error("site.toml allows epsilon = {config} at delta = {config_delta}, and the ledger {ledger} has epsilon = {recorded} at delta = {recorded_delta}: the ledger decides. Change it on purpose with `padmm ledger cap {ledger} --epsilon {config} --delta {config_delta}`, or correct site.toml", ledger = ledger.display())]
-    Cap {
-        /// In site.toml.
-        config: f64,
-        /// Its δ.
-        config_delta: f64,
-        /// In the ledger.
-        recorded: f64,
-        /// Its δ.
-        recorded_delta: f64,
-        /// The ledger.
-        ledger: PathBuf,
-    },
-    /// A result cannot be written.
-    #[error("{path} cannot be written ({reason}); nothing is lost, start again when it can be", path = path.display())]
-    Output {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        reason: String,
-    },
+/// Makes the noise of a site: which of the plan's sites it is, and how many integers it has drawn in earlier processes.
+type NoiseMaker = Box<dyn Fn(SiteIndex, u64) -> Box<dyn NoiseSource>>;
+
+/// Where a site's noise comes from.
+pub struct NoiseProvider {
+    make: NoiseMaker,
 }
 
-/// Makes the noise of a site: its place in the contract, and how many integers it has drawn in earlier processes.
-type NoiseMaker = Box<dyn Fn(usize, u64) -> Box<dyn NoiseSource>>;
-
-/// What a site takes from outside beside its files: where its noise comes from.
-pub struct World {
-    noise: NoiseMaker,
-}
-
-impl World {
-    /// The world of real sites: noise from the operating system, exact, not repeatable.
+impl NoiseProvider {
+    /// For real sites: from the operating system's randomness, exact, not repeatable.
     pub fn real() -> Self {
-        World { noise: Box::new(|_, _| Box::new(SecureNoise)) }
+        Self { make: Box::new(|_, _| Box::new(SecureNoise)) }
     }
 
-    /// A made-up world for a test program. Nothing that comes out of it is private.
-    pub fn for_tests(noise: impl Fn(usize, u64) -> Box<dyn NoiseSource> + 'static) -> Self {
-        World { noise: Box::new(noise) }
+    /// For a test program, which may make noise that can be repeated. Nothing that comes out of it is private.
+    pub fn for_tests(noise: impl Fn(SiteIndex, u64) -> Box<dyn NoiseSource> + 'static) -> Self {
+        Self { make: Box::new(noise) }
     }
 }
 
@@ -165,7 +60,7 @@ impl World {
 pub struct RunOptions {
     /// What is known of the records.
     pub data: DataChoice,
-    /// Whether to stay for neighbours that still need something.
+    /// Leave as soon as the model is written, without staying for neighbours that still need something.
     pub leave_when_done: bool,
     /// Keep the ledger in memory: for measurements, never for records.
     pub ledger_in_memory: bool,
@@ -176,22 +71,22 @@ pub struct RunOptions {
 pub enum Ended {
     /// There is a model.
     Finished,
-    /// The site was asked to stop; started again, it goes on.
+    /// The site was asked to stop; started again, it continues.
     Stopped,
 }
 
-/// The first of a site's steps: everything that can be checked without records and without a network.
-pub struct Prepared {
+/// A site and one plan that it has accepted: everything that can be checked without records and without a network.
+pub struct Site {
     home: Home,
     contract: Arc<Contract>,
-    me: usize,
+    me: SiteIndex,
     folder: PathBuf,
     accepted: Vec<Accepted>,
-    cards: Vec<(usize, crate::identity::Card)>,
+    cards: Vec<(SiteIndex, Card)>,
     warnings: Vec<String>,
 }
 
-impl Prepared {
+impl Site {
     /// Reads the home and the accepted plan `run`.
     pub fn read(home: &Path, run: &SiteName, now: SystemTime) -> Result<Self, SiteError> {
         let home = Home::open(home)?;
@@ -201,7 +96,7 @@ impl Prepared {
             site: home.name().to_string(),
             run: run.to_string(),
             home: home.dir().to_owned(),
-            accepted: match accepted_runs(&home) {
+            accepted: match acceptances::accepted_runs(&home) {
                 names if names.is_empty() => String::new(),
                 names => format!(" (it has accepted {})", names.join(", ")),
             },
@@ -210,9 +105,9 @@ impl Prepared {
             return Err(not_accepted());
         }
         let contract = Arc::new(Contract::read(&plan)?);
-        let me = contract.site_index(home.name())?;
+        let me = SiteIndex(contract.site_index(home.name())?);
         let mut warnings = vec![];
-        let mut note = |card: &crate::identity::Card, expiry: Expiry| {
+        let mut note = |card: &Card, expiry: Expiry| {
             if let Expiry::Soon { days } = expiry {
                 let name = card.name();
                 warnings.push(format!("the certificate of {name} expires in {days} days: renew it and send the new card to the others"));
@@ -220,30 +115,30 @@ impl Prepared {
         };
         note(home.card(), contract.check_card(home.card(), now)?);
         let mut cards = vec![];
-        for &j in contract.neighbours(me) {
+        for &j in contract.neighbours(me.0) {
             let card = home.cards().load(&contract.sites()[j].name)?;
             note(&card, contract.check_card(&card, now)?);
-            cards.push((j, card));
+            cards.push((SiteIndex(j), card));
         }
-        let accepted = read_acceptances(&folder, &contract, &home, &cards)?;
-        if !accepted.iter().any(|a| usize::from(a.site) == me) {
+        let accepted = acceptances::read_acceptances(&folder, &contract, &home, &cards)?;
+        if !accepted.iter().any(|a| a.site == me) {
             return Err(not_accepted());
         }
-        Ok(Prepared { home, contract, me, folder, accepted, cards, warnings })
+        Ok(Self { home, contract, me, folder, accepted, cards, warnings })
     }
 
-    /// The run's folder.
+    /// Where the plan, the acceptances and the results of the run are.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// This site's name.
+    /// As cards and plans name the site.
     pub fn name(&self) -> &SiteName {
         self.home.name()
     }
 
     /// How the log is written.
-    pub fn log_format(&self) -> crate::identity::LogFormat {
+    pub fn log_format(&self) -> LogFormat {
         self.home.config().log()
     }
 
@@ -261,8 +156,19 @@ impl Prepared {
         Ok(encode_records(&self.home, &self.contract, self.me)?.records)
     }
 
-    /// Runs until there is a model, the site is asked to stop, or something is wrong.
-    pub fn run(self, world: &World, options: &RunOptions, journal: Arc<Outputs>) -> Result<Ended, SiteError> {
+    /// The mailbox of this site's side of the run. Whoever may stop the run keeps a copy: see [`Mailbox::stop`].
+    pub fn mailbox(&self) -> Arc<Mailbox> {
+        Arc::new(Mailbox::new(self.contract.sites().len()))
+    }
+
+    /// Runs until there is a model, the site is asked to stop through its mailbox, or something is wrong.
+    pub fn run(
+        self,
+        noise: &NoiseProvider,
+        options: &RunOptions,
+        journal: Arc<Outputs>,
+        mailbox: Arc<Mailbox>,
+    ) -> Result<Ended, SiteError> {
         for warning in &self.warnings {
             journal.log(Level::Warning, "expiry", warning);
         }
@@ -276,35 +182,38 @@ impl Prepared {
         } else {
             ledger_of_data::open(&self.home, &options.data, &self.contract.hash().to_string())?
         };
-        let setup = self.session(world, records, ledger, Arc::clone(&journal) as Arc<dyn Journal>)?;
+        let log = Arc::clone(&journal) as Arc<dyn Journal>;
+        let setup = self.session(noise, records, ledger, log, clock::now())?;
         journal.begin(&self.names(), &setup.start);
-        let mailbox = Arc::new(Mailbox::new(self.contract.sites().len()));
-        let transport = QuicTransport::start(self.quic_setup(&setup.shelf, &mailbox, &journal))?;
-        let clock = Instant::now();
-        let session = Session::new(setup, clock.elapsed())?;
-        let done = drive(session, &transport, &clock, &self, &journal, options)?;
-        transport.close(done == Ended::Finished);
-        Ok(done)
+        let transport = QuicTransport::start(self.quic_setup(&setup.outbox, &mailbox, &journal))?;
+        let run_clock = Instant::now();
+        let session = Session::new(setup, run_clock.elapsed())?;
+        let ended = self.drive(session, &mailbox, &transport, &run_clock, &journal, options)?;
+        transport.close(ended == Ended::Finished);
+        Ok(ended)
     }
 
-    /// This site's side of the run, before the first step: what [`Prepared::run`] puts on the network, and a test on a made-up one.
+    /// This site's side of the run, before the first step: what [`Site::run`] puts on the network, and a test on a made-up one.
     pub fn session(
         &self,
-        world: &World,
+        noise: &NoiseProvider,
         records: Arc<Dataset>,
         ledger: SiteLedger,
         journal: Arc<dyn Journal>,
+        now: SystemTime,
     ) -> Result<SessionSetup, SiteError> {
         let n_features = self.contract.space().n_features();
         let drawn = ledger.state().run(&self.contract.hash().to_string()).map_or(0, |run| run.n_released());
-        let noise = (world.noise)(self.me, (drawn * n_features) as u64);
-        let start = foresee::run_start(&self.contract, self.me, self.home.name(), noise.description())?;
+        let noise = (noise.make)(self.me, (drawn * n_features) as u64);
+        let start =
+            projected_spending::run_start(&self.contract, self.me, self.home.name(), noise.description())?;
         let ledger = Arc::new(Mutex::new(ledger));
         lock(&ledger).check_run(&start)?;
-        let origin = Origin { plan: self.contract.hash().0, sender: self.me as u16 };
-        let shelf = Arc::new(Shelf::new(origin, self.home.identity().clone(), self.contract.to_toml()));
-        let agent = self.agent(records, noise, &ledger, &start, &shelf)?;
-        self.session_setup(agent, start, ledger, shelf, journal)
+        let origin = Origin { plan: self.contract.hash().0, sender: self.me };
+        let outbox =
+            Arc::new(Outbox::new(origin, self.home.identity().clone(), self.contract.to_toml(), now));
+        let agent = self.agent(records, noise, &ledger, &start, &outbox)?;
+        self.session_setup(agent, start, ledger, outbox, journal)
     }
 
     fn agent(
@@ -313,26 +222,34 @@ impl Prepared {
         noise: Box<dyn NoiseSource>,
         ledger: &Arc<Mutex<SiteLedger>>,
         start: &RunStart,
-        shelf: &Arc<Shelf>,
+        outbox: &Arc<Outbox>,
     ) -> Result<Agent, SiteError> {
-        let (contract, terms) = (&self.contract, self.contract.terms());
-        let (setup, problem) =
-            AgentSetup::of(contract.plan(), contract.graph(), terms, self.me, contract.space(), records);
-        let required = RequiredCertificate { modulus: setup.terms.modulus, tolerance: setup.terms.tolerance };
-        let schedule = setup.terms.noise.as_ref().ok_or(SiteError::NoNoise)?;
+        let (contract, calibration) = (&self.contract, self.contract.calibration());
+        let (setup, problem) = AgentSetup::of(
+            contract.plan(),
+            contract.graph(),
+            calibration,
+            self.me,
+            contract.space(),
+            records,
+        );
+        let required = RequiredCertificate {
+            modulus: setup.calibration.modulus,
+            tolerance: setup.calibration.tolerance,
+        };
+        let schedule = setup.calibration.noise.as_ref().ok_or(SiteError::NoNoise)?;
         let mechanism = schedule.mechanism(required)?;
         let seal = {
-            let shelf = Arc::clone(shelf);
+            let outbox = Arc::clone(outbox);
             move |r: &SealRequest<'_>| {
-                let speech = Speech {
-                    origin: shelf.origin(),
-                    stage: Stage::Model,
-                    turn: r.round,
+                let model = ModelFrame {
+                    origin: outbox.origin(),
+                    turn: Turn::model(r.round),
                     entry: r.seq,
                     head: r.previous_head.0,
                     payload: r.payload.clone(),
                 };
-                shelf.sign(&Frame::Speech(speech)).to_vec()
+                outbox.sign(&Frame::Model(model)).to_vec()
             }
         };
         let gate_ledger = GateLedger::new(Arc::clone(ledger), start, Box::new(seal), Box::new(open_release))?;
@@ -345,25 +262,19 @@ impl Prepared {
         agent: Agent,
         start: RunStart,
         ledger: Arc<Mutex<SiteLedger>>,
-        shelf: Arc<Shelf>,
+        outbox: Arc<Outbox>,
         journal: Arc<dyn Journal>,
     ) -> Result<SessionSetup, SiteError> {
-        let terms = self.contract.terms();
+        let calibration = self.contract.calibration();
         let mut neighbours = vec![];
         for (site, card) in &self.cards {
-            let noise = terms.agents[*site].noise.as_ref().and_then(|s| s.as_gaussian()).cloned();
+            let noise = calibration.agents[site.0].noise.as_ref().and_then(|s| s.as_gaussian()).cloned();
             let (folder, plan) = (self.home.ledgers(), self.contract.hash().0);
             neighbours.push(remembered::neighbour(*site, card, noise, &lock(&ledger), &folder, &plan)?);
         }
-        let silence = match self.contract.silence() {
-            contract::Silence::Wait => Silence::Wait,
-            contract::Silence::Leave { after_seconds } => {
-                Silence::LeaveAfter(Duration::from_secs(after_seconds.into()))
-            }
-        };
         let check = {
             let contract = Arc::clone(&self.contract);
-            move |word: &Accepted| is_acceptance(&contract, word)
+            move |word: &Accepted| acceptances::is_acceptance(&contract, word)
         };
         let (folder, own) = (self.home.ledgers(), lock(&ledger).genesis());
         let elsewhere = move |ledger: Option<[u8; 32]>, entry: u64, digest: &[u8; 32]| {
@@ -378,24 +289,64 @@ impl Prepared {
             start,
             key: self.home.identity().public(),
             neighbours,
-            silence,
+            silence: self.contract.silence(),
             accepted: self.accepted.clone(),
             check_accepted: Box::new(check),
             compare_plans: Box::new(compare),
             has_elsewhere: Box::new(elsewhere),
-            epsilons: terms.agents[self.me]
+            epsilons: calibration.agents[self.me.0]
                 .noise
                 .as_ref()
                 .map_or(vec![], |n| n.epsilon_curve().iter().map(|e| e.exact).collect()),
             agent,
             ledger,
-            shelf,
+            outbox,
             journal,
         })
     }
 
-    fn quic_setup(&self, shelf: &Arc<Shelf>, mailbox: &Arc<Mailbox>, journal: &Arc<Outputs>) -> QuicSetup {
-        let peer = |(site, card): &(usize, crate::identity::Card)| Peer {
+    /// Runs the session until its end; the model is written as soon as it is there.
+    fn drive(
+        &self,
+        mut session: Session,
+        mailbox: &Mailbox,
+        transport: &QuicTransport,
+        clock: &Instant,
+        journal: &Outputs,
+        options: &RunOptions,
+    ) -> Result<Ended, SiteError> {
+        let mut written = false;
+        loop {
+            let now = clock.elapsed();
+            match session.step(now, mailbox, transport) {
+                Err(error @ SessionError::Alone { .. }) => {
+                    journal.write_partial(self, &session)?;
+                    return Err(error.into());
+                }
+                result => result?,
+            }
+            if mailbox.is_stopped() {
+                return Ok(if written { Ended::Finished } else { Ended::Stopped });
+            }
+            if !written && let Some(outcome) = session.outcome() {
+                journal.write_model(self, &session, &outcome)?;
+                session.finish()?;
+                written = true;
+                let model = self.folder.join("model.json");
+                journal.log(Level::Info, "model", &format!("the model is written: {}", model.display()));
+            }
+            if written && (options.leave_when_done || session.everybody_is_done()) {
+                return Ok(Ended::Finished);
+            }
+            let patience = session.next_deadline(now).saturating_sub(clock.elapsed());
+            if let Some(event) = mailbox.wait(patience) {
+                session.handle(clock.elapsed(), event, transport)?;
+            }
+        }
+    }
+
+    fn quic_setup(&self, outbox: &Arc<Outbox>, mailbox: &Arc<Mailbox>, journal: &Arc<Outputs>) -> QuicSetup {
+        let peer = |(site, card): &(SiteIndex, Card)| PeerAddress {
             site: *site,
             name: card.name().to_string(),
             key: *card.transport(),
@@ -415,50 +366,11 @@ impl Prepared {
                 self.contract.sites().len(),
                 self.contract.to_toml().len(),
             ),
-            shelf: Arc::clone(shelf),
+            outbox: Arc::clone(outbox),
             mailbox: Arc::clone(mailbox),
-            on_answer: Arc::new(move |to, stage, turn, bytes| {
-                journal.sent(&Sent { to, stage, turn, bytes, again: true });
+            on_answer: Arc::new(move |to, turn, bytes| {
+                journal.sent(&Sent { to, turn, bytes, again: true });
             }),
-        }
-    }
-}
-
-/// Runs the session until its end; the model is written as soon as it is there.
-fn drive(
-    mut session: Session,
-    transport: &QuicTransport,
-    clock: &Instant,
-    site: &Prepared,
-    journal: &Outputs,
-    options: &RunOptions,
-) -> Result<Ended, SiteError> {
-    let mut written = false;
-    loop {
-        let now = clock.elapsed();
-        match session.step(now, transport) {
-            Err(error @ SessionError::Alone { .. }) => {
-                journal.write_partial(site, &session)?;
-                return Err(error.into());
-            }
-            result => result?,
-        }
-        if transport.mailbox().is_stopped() {
-            return Ok(if written { Ended::Finished } else { Ended::Stopped });
-        }
-        if !written && let Some(outcome) = session.outcome() {
-            journal.write_model(site, &session, &outcome)?;
-            session.finish()?;
-            written = true;
-            let model = site.folder.join("model.json");
-            journal.log(Level::Info, "model", &format!("the model is written: {}", model.display()));
-        }
-        if written && (options.leave_when_done || session.everybody_is_done()) {
-            return Ok(Ended::Finished);
-        }
-        let patience = session.next_deadline(now).saturating_sub(clock.elapsed());
-        if let Some(event) = transport.mailbox().wait(patience) {
-            session.handle(clock.elapsed(), event, transport)?;
         }
     }
 }
@@ -470,21 +382,10 @@ fn lock(ledger: &Arc<Mutex<SiteLedger>>) -> std::sync::MutexGuard<'_, SiteLedger
 /// The integers of a release from the bytes that left.
 pub fn open_release(bytes: &[u8]) -> Result<Payload, String> {
     match Frame::decode(bytes) {
-        Ok(Frame::Speech(speech)) => Ok(speech.payload),
+        Ok(Frame::Model(model)) => Ok(model.payload),
         Ok(_) => Err("it is no release".to_owned()),
         Err(error) => Err(error.to_string()),
     }
-}
-
-fn is_acceptance(contract: &Contract, word: &Accepted) -> bool {
-    let (Some(site), Ok(key)) =
-        (contract.sites().get(usize::from(word.site)), PublicKey::from_bytes(&word.key))
-    else {
-        return false;
-    };
-    let (plan, site) = (contract.hash(), site.name.clone());
-    let acceptance = Acceptance { format: contract::CONTRACT_FORMAT, plan, site, signature: word.signature };
-    acceptance.verify(contract, &key).is_ok()
 }
 
 fn compare_plans(here: &Contract, text: &str) -> Vec<String> {
@@ -492,45 +393,4 @@ fn compare_plans(here: &Contract, text: &str) -> Vec<String> {
         Ok(there) => difference(here, &there).iter().map(ToString::to_string).collect(),
         Err(error) => vec![format!("its plan is not understood here ({error})")],
     }
-}
-
-/// The words that are in the run's folder: this site's own, and those that others sent as files.
-fn read_acceptances(
-    folder: &Path,
-    contract: &Contract,
-    home: &Home,
-    cards: &[(usize, crate::identity::Card)],
-) -> Result<Vec<Accepted>, SiteError> {
-    let mut found = vec![];
-    for (i, site) in contract.sites().iter().enumerate() {
-        let path = folder.join(format!("{}.accept", site.name));
-        if !path.is_file() {
-            continue;
-        }
-        let known = cards.iter().find(|c| c.0 == i).map(|c| *c.1.identity());
-        let own = (site.name == *home.name()).then(|| home.identity().public());
-        let stored = || home.cards().find(&site.name).ok().flatten().map(|c| *c.identity());
-        // Without a card of theirs, the word of a site that is no neighbour comes over the network, with its key.
-        let Some(key) = own.or(known).or_else(stored) else { continue };
-        let acceptance = Acceptance::read(&path)?;
-        acceptance.verify(contract, &key)?;
-        found.push(Accepted { site: i as u16, key: key.to_bytes(), signature: acceptance.signature });
-    }
-    Ok(found)
-}
-
-/// The names of the plans that a site has accepted.
-fn accepted_runs(home: &Home) -> Vec<String> {
-    let runs = std::fs::read_dir(home.dir().join("runs")).into_iter().flatten().flatten();
-    let mut names: Vec<String> = runs
-        .filter(|run| run.path().join(format!("{}.accept", home.name())).is_file())
-        .map(|run| run.file_name().to_string_lossy().into_owned())
-        .collect();
-    names.sort();
-    names
-}
-
-/// Hexadecimal digits of the first bytes of a hash, for people.
-pub fn short_hash(hash: &[u8; 32]) -> String {
-    to_hex(&hash[..6])
 }

@@ -2,17 +2,17 @@
 
 mod common;
 
+use padmm_core::algorithm::{DP_ADMM, LINEARIZED, P_ADMM, TOKEN};
 use std::fs;
 use std::path::Path;
 
 use common::{TestAuthority, days, key, name, now, own_certificate, schema};
-use padmm_core::algorithm::AlgorithmKind;
+use padmm_core::calibration::{Calibration, NetworkFacts};
 use padmm_core::graph::GraphSpec;
 use padmm_core::loss::Loss;
 use padmm_core::plan::{Output, PlanDraft};
 use padmm_core::regularizer::Regularizer;
 use padmm_core::schema::SchemaDraft;
-use padmm_core::terms::{Network, Terms};
 use padmm_node::contract::{
     Acceptance, Contract, ContractDraft, ContractError, MAX_SITES, PlanHash, Silence, SiteEntry, Trust,
     difference, schema_hash,
@@ -63,15 +63,11 @@ fn a_contract_says_who_talks_to_whom_and_on_which_terms() {
         assert_eq!(contract.edges(), built.edges().collect::<Vec<_>>());
         let (schema, plan) = (schema(), PlanDraft::default().check().unwrap());
         let space = schema.feature_space();
-        let network = Network { graph: &built, n_records: &RECORDS, space: &space, norm_bound: 1.0 };
+        let network = NetworkFacts { graph: &built, n_records: &RECORDS, space: &space, norm_bound: 1.0 };
         // The plan without a penalty: what is frozen in the contract is what a simulation of the network derives.
-        let terms = Terms::derive(&plan, &network).unwrap();
-        assert_eq!(
-            serde_json::to_value(&terms).unwrap(),
-            serde_json::to_value(contract.terms()).unwrap(),
-            "{graph}"
-        );
-        assert_eq!(contract.plan().settings().penalty, Some(terms.penalty));
+        let calibration = Calibration::derive(&plan, &network).unwrap();
+        assert_eq!(format!("{calibration:?}"), format!("{:?}", contract.calibration()), "{graph}");
+        assert_eq!(contract.plan().settings().penalty, Some(calibration.penalty));
     }
     let contract = draft().check().unwrap();
     assert_eq!(contract.site_index(&name("long-beach")).unwrap(), 2);
@@ -128,7 +124,7 @@ fn every_field_changes_the_hash_and_is_named_as_a_difference() {
         ("name", |d| d.name = name("other")),
         ("edges.cleveland--long-beach", |d| d.edges.push(("cleveland".into(), "long-beach".into()))),
         ("edges.cleveland--budapest", |d| drop(d.edges.remove(0))),
-        ("settings.algorithm", |d| d.settings.algorithm = AlgorithmKind::Linearized),
+        ("settings.algorithm", |d| d.settings.algorithm = LINEARIZED),
         ("settings.rounds", |d| d.settings.rounds = 40),
         ("settings.penalty", |d| d.settings.penalty = Some(0.5)),
         ("settings.decay", |d| d.settings.decay = 1.0),
@@ -189,12 +185,12 @@ fn settings_that_sites_cannot_agree_to_are_refused() {
     assert!(matches!(refused(|d| d.settings.sensitivity = SensitivityBasis::Paper), E::Sensitivity));
     assert!(matches!(refused(|d| d.settings.loss = Loss::Huber { width: 0.1 }), E::Label { .. }));
     // What sites cannot run between them is refused where a plan is made, and wherever it is read.
-    for kind in AlgorithmKind::ALL {
-        let between = [AlgorithmKind::PAdmm, AlgorithmKind::Linearized].contains(&kind);
-        let exact = between || [AlgorithmKind::DpAdmm, AlgorithmKind::Token].contains(&kind);
+    for kind in padmm_baselines::ALL {
+        let between = [P_ADMM, LINEARIZED].contains(&kind);
+        let exact = between || [DP_ADMM, TOKEN].contains(&kind);
         let graph = kind.graph_needed().unwrap_or("ring");
         let settings = PlanDraft { algorithm: kind, penalty: Some(0.1), ..PlanDraft::default() };
-        let mut written = draft_on(graph, PlanDraft { algorithm: AlgorithmKind::PAdmm, ..settings.clone() });
+        let mut written = draft_on(graph, PlanDraft { algorithm: P_ADMM, ..settings.clone() });
         written.settings.algorithm = kind;
         for made in [try_draft_on(graph, settings).and_then(|d| d.check()), written.check()] {
             match made {
@@ -244,7 +240,7 @@ fn files_that_are_no_plans_say_where() {
         ("rounds = 50", "rounds = \"many\"", "line"),
         ("policy = \"wait\"", "policy = \"hope\"", "hope"),
         ("[settings]", "surprise = 1\n[settings]", "surprise"),
-        ("epsilon = 5.0", "epsilon = 0.0", "--epsilon is 0"),
+        ("epsilon = 5.0", "epsilon = 0.0", "`epsilon` is 0"),
         ("records = 303", "records = -3", "line"),
     ] {
         fs::write(&path, text.replacen(from, to, 1)).unwrap();

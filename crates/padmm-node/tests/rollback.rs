@@ -73,9 +73,9 @@ fn watched(run: &Run<'_>) -> Wire {
     let wire = Wire::default();
     let seen = Arc::clone(&wire);
     run.network.watch(move |from, _, bytes| {
-        let Ok(Frame::Speech(speech)) = Frame::decode(bytes) else { return };
-        if speech.stage == Stage::Model && usize::from(speech.origin.sender) == from {
-            seen.lock().unwrap().entry((from, speech.turn)).or_default().insert(bytes.to_vec());
+        let Ok(Frame::Model(model)) = Frame::decode(bytes) else { return };
+        if model.turn.stage == Stage::Model && model.origin.sender == from {
+            seen.lock().unwrap().entry((from.0, model.turn.number)).or_default().insert(bytes.to_vec());
         }
     });
     wire

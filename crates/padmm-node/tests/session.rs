@@ -7,6 +7,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use common::network::*;
+use padmm_core::message::SiteIndex;
 use padmm_node::contract;
 use padmm_node::ledger::SiteLedger;
 use padmm_node::session::SessionError;
@@ -101,7 +102,7 @@ fn a_silent_site_is_left_by_all_and_the_others_finish_without_it() {
     assert_eq!(departures.len(), 3, "{departures:?}");
     for site in [0, 1, 2] {
         assert_eq!(run.departures(site), departures);
-        assert!(departures.iter().any(|d| (d.reporter, d.lost) == (site, DOGWOOD)));
+        assert!(departures.iter().any(|d| (d.reporter, d.lost) == (SiteIndex(site), SiteIndex(DOGWOOD))));
     }
     run.check_duals(&[0, 1, 2]);
     let released = run.end();
@@ -128,9 +129,9 @@ fn a_site_that_hung_and_was_cut_off_stops_when_the_line_is_back() {
     let mut run = Run::with_all(leaving(), Weather::default(), 3);
     run.until(|run| run.round(DOGWOOD) >= 3);
     run.hanging.insert(DOGWOOD);
-    (0..3).for_each(|site| run.network.cut(site, DOGWOOD));
+    (0..3).for_each(|site| run.cut(site, DOGWOOD));
     run.until(|run| run.are_done(&[0, 1, 2]));
-    (0..3).for_each(|site| run.network.mend(site, DOGWOOD));
+    (0..3).for_each(|site| run.mend(site, DOGWOOD));
     run.for_as_long_as(seconds(1));
     run.hanging.clear();
     run.until(|run| run.stopped.contains_key(&DOGWOOD));
@@ -143,7 +144,7 @@ fn both_parts_of_a_network_that_falls_apart_go_on() {
     let mut run = Run::with_all(leaving(), Weather::default(), 4);
     run.until(|run| ALL.iter().all(|&i| run.round(i) >= 2));
     for (a, b) in [(0, 2), (0, 3), (1, 2), (1, 3)] {
-        run.network.cut(a, b);
+        run.cut(a, b);
     }
     run.until(|run| run.are_done(&ALL));
     run.for_as_long_as(seconds(3));
@@ -151,7 +152,7 @@ fn both_parts_of_a_network_that_falls_apart_go_on() {
         assert_eq!(run.departures(part[0]), run.departures(part[1]));
         assert_eq!(run.departures(part[0]).len(), 4);
         assert!(
-            run.departures(part[0]).iter().all(|d| part.contains(&d.reporter) && !part.contains(&d.lost))
+            run.departures(part[0]).iter().all(|d| part.contains(&d.reporter.0) && !part.contains(&d.lost.0))
         );
         run.check_duals(&part);
     }
@@ -197,7 +198,7 @@ fn an_edge_that_never_works_costs_nobody_anything_and_is_named() {
     const RING: [usize; 5] = [0, 1, 2, 3, 4];
     let ring = Consortium::of(5, "ring", contract::Silence::Wait);
     let mut run = Run::new(&ring, Weather::default(), 8);
-    run.network.cut(0, 1);
+    run.cut(0, 1);
     RING.iter().for_each(|&site| run.start(site));
     run.for_as_long_as(seconds(120));
     let hash = ring.contract.hash().to_string();
@@ -222,7 +223,7 @@ fn an_edge_that_never_works_costs_nobody_anything_and_is_named() {
     run.kill(3);
     run.for_as_long_as(seconds(5));
     run.start(3);
-    run.network.mend(0, 1);
+    run.mend(0, 1);
     run.until(|run| run.are_done(&RING));
     run.end();
 }

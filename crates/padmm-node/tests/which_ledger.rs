@@ -8,7 +8,7 @@ use common::network::{Consortium, DELTA, EPSILON};
 use padmm_node::contract::{Contract, Silence};
 use padmm_node::identity::Home;
 use padmm_node::ledger::{Opening, RunStart, SiteLedger};
-use padmm_node::site::{DataChoice, SiteError, fingerprint, foresee};
+use padmm_node::site::{DataChoice, SiteError, fingerprint, projected_spending};
 use padmm_privacy::{Budget, Delta, Epsilon};
 
 /// A home with records, a plan that it has accepted, and no ledger yet.
@@ -21,7 +21,7 @@ impl Case {
     fn new() -> Self {
         let consortium = Consortium::of(2, "path", Silence::Wait);
         let home = Home::open(&consortium.sites[0].0.folder().join("../..")).unwrap();
-        Case { consortium, home }
+        Self { consortium, home }
     }
 
     fn contract(&self) -> &Contract {
@@ -39,7 +39,7 @@ impl Case {
     }
 
     fn judged(&self, choice: DataChoice) -> Result<(), SiteError> {
-        foresee(&self.home, self.contract(), &choice).map(drop)
+        projected_spending(&self.home, self.contract(), &choice).map(drop)
     }
 
     fn refused(&self, choice: DataChoice) -> SiteError {

@@ -4,35 +4,35 @@ use std::sync::{Arc, Mutex};
 
 use padmm_audit::*;
 use padmm_core::agent::AgentError;
+use padmm_core::calibration::Calibration;
 use padmm_core::data::Dataset;
-use padmm_core::message::{Content, Incoming, Outgoing, Recipients};
-use padmm_core::terms::Terms;
+use padmm_core::message::{Content, Incoming, Outgoing, Recipients, SiteIndex, Turn};
 use padmm_privacy::*;
 
 /// The noise is made for more records than there are, so it is too small. Twice as many is half the sensitivity.
-pub struct MoreRecords(pub f64);
+pub(crate) struct MoreRecords(pub f64);
 
 impl Target for MoreRecords {
-    fn terms(&self, scene: &Scene) -> Result<Terms, AuditError> {
+    fn calibration(&self, scene: &Scene) -> Result<Calibration, AuditError> {
         let more = |&n: &usize| (self.0 * n as f64) as usize;
-        Shipped.terms(&Scene { n_records: scene.n_records.iter().map(more).collect(), ..scene.clone() })
+        Shipped.calibration(&Scene { n_records: scene.n_records.iter().map(more).collect(), ..scene.clone() })
     }
 
     fn subject(
         &self,
         scene: &Scene,
-        terms: &Terms,
+        calibration: &Calibration,
         rows: &Rows,
         ledger: Box<dyn Ledger>,
     ) -> Result<Box<dyn Subject>, AuditError> {
         // The agent solves its true problem; its gate has the noise of the other.
-        let gate = self.gate(scene, terms, ledger)?;
-        Ok(assemble(scene, &Shipped.terms(scene)?, self.encode(scene, rows), gate))
+        let gate = self.gate(scene, calibration, ledger)?;
+        Ok(assemble(scene, &Shipped.calibration(scene)?, self.encode(scene, rows), gate))
     }
 }
 
 /// Rows are cut to √2·S.
-pub struct LongRows;
+pub(crate) struct LongRows;
 
 impl LongRows {
     fn longer(scene: &Scene) -> Scene {
@@ -44,17 +44,17 @@ impl Target for LongRows {
     fn subject(
         &self,
         scene: &Scene,
-        terms: &Terms,
+        calibration: &Calibration,
         rows: &Rows,
         ledger: Box<dyn Ledger>,
     ) -> Result<Box<dyn Subject>, AuditError> {
-        let (gate, longer) = (self.gate(scene, terms, ledger)?, Self::longer(scene));
-        Ok(assemble(&longer, &Shipped.terms(&longer)?, self.encode(&longer, rows), gate))
+        let (gate, longer) = (self.gate(scene, calibration, ledger)?, Self::longer(scene));
+        Ok(assemble(&longer, &Shipped.calibration(&longer)?, self.encode(&longer, rows), gate))
     }
 }
 
 /// Uses its own un-noised iterate in the next round, as the paper's algorithm does when it is read literally.
-pub struct UnNoised;
+pub(crate) struct UnNoised;
 
 struct Literal {
     data: Dataset,
@@ -73,15 +73,15 @@ impl Target for UnNoised {
     fn subject(
         &self,
         scene: &Scene,
-        terms: &Terms,
+        calibration: &Calibration,
         rows: &Rows,
         ledger: Box<dyn Ledger>,
     ) -> Result<Box<dyn Subject>, AuditError> {
         let zeros = vec![0.0; scene.space.n_features()];
         Ok(Box::new(Literal {
             data: self.encode(scene, rows),
-            gate: self.gate(scene, terms, ledger)?,
-            penalty: terms.penalty,
+            gate: self.gate(scene, calibration, ledger)?,
+            penalty: calibration.penalty,
             rounds: scene.plan.settings().rounds,
             next: (1, false),
             own: zeros.clone(),
@@ -114,8 +114,8 @@ impl Subject for Literal {
         self.released = release.value().to_vec();
         self.next.1 = true;
         Ok(Some(Outgoing {
-            from: 0,
-            turn: round,
+            from: SiteIndex(0),
+            turn: Turn::model(round),
             to: Recipients::Neighbours,
             content: Content::Model(release),
         }))
@@ -168,7 +168,7 @@ fn draw(scale: f64, out: &mut [i64]) {
 }
 
 /// The standard deviation, and not the variance, is multiplied by the decay of 0.9 from round to round.
-pub struct WrongDecay;
+pub(crate) struct WrongDecay;
 
 impl Target for WrongDecay {
     fn noise(&self) -> Box<dyn NoiseSource> {
@@ -177,7 +177,7 @@ impl Target for WrongDecay {
 }
 
 /// Draws once and uses it in every round.
-pub struct SameNoise;
+pub(crate) struct SameNoise;
 
 impl Target for SameNoise {
     fn noise(&self) -> Box<dyn NoiseSource> {
@@ -194,7 +194,7 @@ impl Target for SameNoise {
 }
 
 /// A generator that starts from the same state in every run.
-pub struct SameStream;
+pub(crate) struct SameStream;
 
 impl Target for SameStream {
     fn noise(&self) -> Box<dyn NoiseSource> {
@@ -231,7 +231,7 @@ impl<D: FnMut(&mut dyn Ledger, &Debit) -> Result<bool, PrivacyError> + Send> Led
 }
 
 /// Does not look up what it released before, and draws again.
-pub struct Forgetful;
+pub(crate) struct Forgetful;
 
 impl Target for Forgetful {
     fn ledger(&self, inner: Box<dyn Ledger>) -> Box<dyn Ledger> {
@@ -244,7 +244,7 @@ impl Target for Forgetful {
 }
 
 /// Releases without a charge.
-pub struct NoCharge;
+pub(crate) struct NoCharge;
 
 impl Target for NoCharge {
     fn ledger(&self, inner: Box<dyn Ledger>) -> Box<dyn Ledger> {
@@ -253,7 +253,7 @@ impl Target for NoCharge {
 }
 
 /// Noise by floating point.
-pub enum FloatingPoint {
+pub(crate) enum FloatingPoint {
     /// On the grid, and it says what it is.
     Declared,
     /// Added to the point as it is.
@@ -301,23 +301,23 @@ impl Mechanism for OffTheGrid {
 impl Target for FloatingPoint {
     fn noise(&self) -> Box<dyn NoiseSource> {
         match self {
-            FloatingPoint::Declared => Box::new(Insecure),
-            FloatingPoint::OffTheGrid => Box::new(SecureNoise),
-            FloatingPoint::SinglePrecision => changed(|_, scale, out| {
+            Self::Declared => Box::new(Insecure),
+            Self::OffTheGrid => Box::new(SecureNoise),
+            Self::SinglePrecision => changed(|_, scale, out| {
                 draw(scale, out);
                 out.iter_mut().for_each(|o| *o = (*o as f32) as i64);
             }),
         }
     }
 
-    fn mechanism(&self, scene: &Scene, terms: &Terms) -> Result<Box<dyn Mechanism>, AuditError> {
-        let shipped = Shipped.mechanism(scene, terms)?;
-        Ok(if matches!(self, FloatingPoint::OffTheGrid) { Box::new(OffTheGrid(shipped)) } else { shipped })
+    fn mechanism(&self, scene: &Scene, calibration: &Calibration) -> Result<Box<dyn Mechanism>, AuditError> {
+        let shipped = Shipped.mechanism(scene, calibration)?;
+        Ok(if matches!(self, Self::OffTheGrid) { Box::new(OffTheGrid(shipped)) } else { shipped })
     }
 }
 
 /// Stops, after the charge, when a bound that it computes from its records' own minimiser is too large.
-pub struct Oracle;
+pub(crate) struct Oracle;
 
 struct Stopping {
     inner: Box<dyn Subject>,
@@ -330,12 +330,12 @@ impl Target for Oracle {
     fn subject(
         &self,
         scene: &Scene,
-        terms: &Terms,
+        calibration: &Calibration,
         rows: &Rows,
         ledger: Box<dyn Ledger>,
     ) -> Result<Box<dyn Subject>, AuditError> {
-        let inner = Shipped.subject(scene, terms, rows, ledger)?;
-        let (data, tolerance) = (self.encode(scene, rows), terms.agents[scene.site].tolerance);
+        let inner = Shipped.subject(scene, calibration, rows, ledger)?;
+        let (data, tolerance) = (self.encode(scene, rows), calibration.agents[scene.site].tolerance);
         Ok(Box::new(Stopping { inner, data, tolerance, last: Arc::default() }))
     }
 }

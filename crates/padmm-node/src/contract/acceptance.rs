@@ -5,17 +5,17 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::{CONTRACT_FORMAT, Contract, ContractError, PlanHash, SiteEntry, text};
-use crate::identity::{Fingerprint, PublicKey, Purpose, SecretKey, Signature, SiteName};
+use crate::identity::{Fingerprint, PublicKey, SecretKey, Signature, SignaturePurpose, SiteName};
 
 /// The file `SITE.accept`. It is only somebody's claim until [`Acceptance::verify`] has looked at it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Acceptance {
-    /// [`CONTRACT_FORMAT`]
+    /// Always [`CONTRACT_FORMAT`] once it is checked.
     pub format: u32,
-    /// The accepted contract.
+    /// Hash of the contract that is accepted.
     pub plan: PlanHash,
-    /// Who accepts it.
+    /// The site that accepts it, as the plan names it.
     pub site: SiteName,
     /// By the site's identity key.
     pub signature: Signature,
@@ -23,15 +23,11 @@ pub struct Acceptance {
 
 impl Acceptance {
     /// Accepts `contract` as `site`; the key must be the one whose fingerprint the contract has.
-    pub fn accept(
-        contract: &Contract,
-        site: &SiteName,
-        identity: &SecretKey,
-    ) -> Result<Acceptance, ContractError> {
+    pub fn accept(contract: &Contract, site: &SiteName, identity: &SecretKey) -> Result<Self, ContractError> {
         check_key(planned(contract, site)?, &identity.public())?;
         let plan = contract.hash();
-        let signature = identity.sign(Purpose::Acceptance, &message(plan, site));
-        Ok(Acceptance { format: CONTRACT_FORMAT, plan, site: site.clone(), signature })
+        let signature = identity.sign(SignaturePurpose::Acceptance, &message(plan, site));
+        Ok(Self { format: CONTRACT_FORMAT, plan, site: site.clone(), signature })
     }
 
     /// Whether this is the word of a site of `contract` on that very contract, given by the key on its card.
@@ -47,14 +43,15 @@ impl Acceptance {
                 here: contract.hash().to_string(),
             });
         }
-        if !identity.verifies(Purpose::Acceptance, &message(self.plan, &self.site), &self.signature) {
+        if !identity.verifies(SignaturePurpose::Acceptance, &message(self.plan, &self.site), &self.signature)
+        {
             return Err(ContractError::AcceptanceSignature { site: self.site.clone() });
         }
         Ok(())
     }
 
-    /// Reads the file.
-    pub fn read(path: &Path) -> Result<Acceptance, ContractError> {
+    /// Reads an `.accept` file; its signature is left to [`Acceptance::verify`].
+    pub fn read(path: &Path) -> Result<Self, ContractError> {
         let text = std::fs::read_to_string(path)
             .map_err(|problem| ContractError::Read { path: path.to_owned(), problem })?;
         text::parse(&text, path)

@@ -1,12 +1,13 @@
 //! What a `plan.toml` may say, and the check that makes a [`Contract`] of it.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use padmm_core::algorithm::{AlgorithmKind, Guarantee};
+use padmm_core::calibration::{Calibration, CalibrationError, NetworkFacts, default_penalty};
 use padmm_core::graph::{Graph, GraphSpec};
 use padmm_core::plan::{Plan, PlanDraft};
 use padmm_core::schema::Schema;
-use padmm_core::terms::{Network, Terms, TermsError, default_penalty};
 use padmm_privacy::{RequiredCertificate, SensitivityBasis};
 use serde::{Deserialize, Serialize};
 
@@ -20,7 +21,7 @@ use crate::identity::{Fingerprint, SiteName};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SiteEntry {
-    /// Its name.
+    /// By which the other sites know it; unique in the plan.
     pub name: SiteName,
     /// Its usable records; public under replace-one adjacency, and part of its sensitivity.
     pub records: usize,
@@ -34,11 +35,21 @@ pub struct SiteEntry {
 pub enum Silence {
     /// The others wait for it.
     Wait,
-    /// Its neighbours go on without it.
+    /// Its neighbours continue without it.
     Leave {
-        /// After so many seconds.
+        /// After this many seconds without a sign of life; at least [`LEAST_SILENCE`].
         after_seconds: u32,
     },
+}
+
+impl Silence {
+    /// How long a neighbour may be silent before it is left behind; none if it is waited for without limit.
+    pub fn limit(self) -> Option<Duration> {
+        match self {
+            Self::Wait => None,
+            Self::Leave { after_seconds } => Some(Duration::from_secs(after_seconds.into())),
+        }
+    }
 }
 
 /// Whom the sites trust beside each other's fingerprints.
@@ -53,11 +64,11 @@ pub struct Trust {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct ContractDraft {
-    /// [`CONTRACT_FORMAT`]
+    /// Always [`CONTRACT_FORMAT`] once it is checked.
     pub format: u32,
-    /// The run's name.
+    /// What people call the run; its folder at every site has this name.
     pub name: SiteName,
-    /// The program's version.
+    /// Version of the program that all sites must run.
     pub program: String,
     /// Of `schema`, for people who compare plans.
     pub schema_hash: String,
@@ -99,7 +110,7 @@ impl ContractDraft {
         if settings.penalty.is_none() {
             settings.penalty = Some(derive_penalty(&plan, &schema, &graph, &sites)?);
         }
-        Ok(ContractDraft {
+        Ok(Self {
             format: CONTRACT_FORMAT,
             name,
             program: PROGRAM.to_owned(),
@@ -135,12 +146,12 @@ impl ContractDraft {
         let space = self.schema.feature_space();
         let n_records: Vec<usize> = self.sites.iter().map(|site| site.records).collect();
         let norm_bound = self.schema.norm_bound();
-        let network = Network { graph: &graph, n_records: &n_records, space: &space, norm_bound };
-        let terms = Terms::derive(&plan, &network)?;
-        terms.check_solvable()?;
-        check_exact(&plan, &terms)?;
+        let network = NetworkFacts { graph: &graph, n_records: &n_records, space: &space, norm_bound };
+        let calibration = Calibration::derive(&plan, &network)?;
+        calibration.check_solvable()?;
+        check_exact(&plan, &calibration)?;
         let hash = plan_hash(&self);
-        Ok(Contract { draft: self, plan, graph, space, terms, authority, hash })
+        Ok(Contract { draft: self, plan, graph, space, calibration, authority, hash })
     }
 
     fn check_settings(&self) -> Result<Plan, ContractError> {
@@ -182,12 +193,12 @@ fn check_algorithm(kind: AlgorithmKind) -> Result<(), ContractError> {
 }
 
 /// The description of an algorithm promises exact noise; here its mechanism is asked, for every site.
-fn check_exact(plan: &Plan, terms: &Terms) -> Result<(), ContractError> {
+fn check_exact(plan: &Plan, calibration: &Calibration) -> Result<(), ContractError> {
     let not_exact = || ContractError::NotExact { algorithm: plan.settings().algorithm.name() };
-    for agent in &terms.agents {
+    for agent in &calibration.agents {
         let required = RequiredCertificate { modulus: agent.modulus, tolerance: agent.tolerance };
         let schedule = agent.noise.as_ref().ok_or_else(not_exact)?;
-        if !schedule.mechanism(required).map_err(TermsError::from)?.is_exact() {
+        if !schedule.mechanism(required).map_err(CalibrationError::from)?.is_exact() {
             return Err(not_exact());
         }
     }
@@ -229,8 +240,9 @@ fn derive_penalty(
 ) -> Result<f64, ContractError> {
     let n_records: Vec<usize> = sites.iter().map(|site| site.records).collect();
     let space = schema.feature_space();
-    let network = Network { graph, n_records: &n_records, space: &space, norm_bound: schema.norm_bound() };
-    Ok(default_penalty(plan, &network).map_err(TermsError::from)?)
+    let network =
+        NetworkFacts { graph, n_records: &n_records, space: &space, norm_bound: schema.norm_bound() };
+    Ok(default_penalty(plan, &network).map_err(CalibrationError::from)?)
 }
 
 fn names(sites: &[SiteEntry]) -> Vec<String> {

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use padmm_core::algorithm::AlgorithmKind;
+use padmm_core::calibration::CalibrationError;
 use padmm_core::graph::GraphError;
 use padmm_core::plan::PlanError;
-use padmm_core::terms::TermsError;
 
 use super::MAX_SITES;
 use crate::identity::{Fingerprint, IdentityError, SiteName};
@@ -16,7 +16,7 @@ pub enum ContractError {
     /// A file cannot be read.
     #[error("cannot read {}: {problem}", path.display())]
     Read {
-        /// The file.
+        /// As it was named.
         path: PathBuf,
         /// What the system said.
         problem: std::io::Error,
@@ -24,11 +24,11 @@ pub enum ContractError {
     /// A file is not understood.
     #[error("{}{}: {problem}", path.display(), line.map(|l| format!(", line {l}")).unwrap_or_default())]
     Text {
-        /// The file.
+        /// As it was named.
         path: PathBuf,
         /// The line, where it is known.
         line: Option<usize>,
-        /// What is wrong.
+        /// What is wrong with it, in words.
         problem: String,
     },
     /// A plan or acceptance of another kind.
@@ -36,9 +36,9 @@ pub enum ContractError {
         "the file has format {found}, and this program reads format {known}: use the same version of padmm at all sites"
     )]
     Format {
-        /// Its format.
+        /// The format that it states.
         found: u32,
-        /// What is understood.
+        /// The newest format that this program reads.
         known: u32,
     },
     /// A plan for another version of the program.
@@ -46,19 +46,19 @@ pub enum ContractError {
         "the plan is for padmm {found}, and this is padmm {here}: all sites of a run use the plan's version"
     )]
     Program {
-        /// The plan's version.
+        /// The version that the plan states.
         found: String,
-        /// This program's.
+        /// The version of this program.
         here: &'static str,
     },
     /// The schema is not the one whose hash the plan states.
     #[error(
-        "the plan's schema does not have the hash that the plan states ({stated}, it has {found}): somebody changed one of them; make the plan anew with `padmm plan new`"
+        "the plan's schema does not have the hash that the plan states ({stated}, it has {found}): somebody changed one of them; make a new plan with `padmm plan new`"
     )]
     SchemaHash {
-        /// In the plan.
+        /// The hash that the plan states.
         stated: String,
-        /// Of its schema.
+        /// The hash that its schema has.
         found: String,
     },
     /// The settings are refused.
@@ -71,20 +71,20 @@ pub enum ContractError {
     NoPenalty,
     /// Noise that is not exact on a computer.
     #[error(
-        "--algorithm {algorithm} has no guarantee for the bytes that leave a site, so it is for simulation only: use {}",
+        "`algorithm = {algorithm}` has no guarantee for the bytes that leave a site, so it is for simulation only: use {}",
         AlgorithmKind::names_between_sites()
     )]
     NotExact {
-        /// The algorithm's name.
+        /// By the name that plans use.
         algorithm: &'static str,
     },
     /// A server or a token, which sites cannot have between them so far.
     #[error(
-        "--algorithm {algorithm} has a server or a token, which sites cannot run between them, so it is for simulation only: use {}",
+        "`algorithm = {algorithm}` has a server or a token, which sites cannot run between them, so it is for simulation only: use {}",
         AlgorithmKind::names_between_sites()
     )]
     NotBetweenSites {
-        /// The algorithm's name.
+        /// By the name that plans use.
         algorithm: &'static str,
     },
     /// A sensitivity that is for comparison only.
@@ -92,52 +92,52 @@ pub enum ContractError {
     Sensitivity,
     /// A loss for another kind of label.
     #[error(
-        "the loss {loss} needs a {needed} label, and the schema has another kind: change --loss or the schema"
+        "the loss {loss} needs a {needed} label, and the schema has another kind: change `loss` or the schema"
     )]
     Label {
-        /// The loss.
+        /// By the name that plans use.
         loss: String,
-        /// What it needs.
+        /// The kind of label that the loss needs.
         needed: &'static str,
     },
     /// A network of one.
     #[error("the plan has {found} sites: it needs at least two")]
     TooFewSites {
-        /// How many.
+        /// Sites that the plan lists.
         found: usize,
     },
     /// More sites than anybody has tried.
     #[error("the plan has {found} sites, and at most {MAX_SITES} are supported")]
     TooManySites {
-        /// How many.
+        /// Sites that the plan lists.
         found: usize,
     },
     /// Two sites of one name.
     #[error("two sites of the plan are called {name}: site names must differ")]
     RepeatedSite {
-        /// The name.
+        /// As the plan or the flag has it.
         name: SiteName,
     },
     /// Two sites of one identity.
     #[error("{first} and {second} have the same fingerprint in the plan: every site has its own identity")]
     RepeatedFingerprint {
-        /// One site.
+        /// The site that is listed first.
         first: SiteName,
-        /// The other.
+        /// The site that is listed after it.
         second: SiteName,
     },
     /// A site without records.
     #[error("{site} has 0 records in the plan: a site takes part with at least one")]
     NoRecords {
-        /// The site.
+        /// As the plan names it.
         site: SiteName,
     },
     /// The edges are no graph.
     #[error("`edges`: {0}")]
     Graph(#[from] GraphError),
-    /// No terms follow.
+    /// No noise, tolerance or penalty follows from the settings.
     #[error(transparent)]
-    Terms(#[from] TermsError),
+    Calibration(#[from] CalibrationError),
     /// Patience that is too short.
     #[error(
         "[silence] has after-seconds = {found}, but it must be at least {least}: a pause of the network is no loss"
@@ -145,7 +145,7 @@ pub enum ContractError {
     Silence {
         /// What the plan says.
         found: u32,
-        /// What is allowed.
+        /// What is allowed instead.
         least: u32,
     },
     /// The authority, or a card.
@@ -154,19 +154,19 @@ pub enum ContractError {
     /// A site that takes no part.
     #[error("{name} takes no part in the plan; its sites are {}", known.join(", "))]
     UnknownSite {
-        /// The name.
+        /// As the plan or the flag has it.
         name: String,
-        /// The plan's sites.
+        /// Names of the plan's sites.
         known: Vec<String>,
     },
     /// A card or key with another fingerprint than the plan's.
     #[error(
-        "the plan names {site} by the fingerprint {planned}, and this card or key has {found}: it is another identity; ask {site} for its card, or make the plan anew"
+        "the plan names {site} by the fingerprint {planned}, and this card or key has {found}: it is another identity; ask {site} for its card, or make a new plan"
     )]
     OtherFingerprint {
-        /// The site.
+        /// As the plan names it.
         site: SiteName,
-        /// In the plan.
+        /// The fingerprint that the plan states.
         planned: Fingerprint,
         /// Of the card or key.
         found: Fingerprint,
@@ -176,9 +176,9 @@ pub enum ContractError {
         "{site} accepted another plan ({accepted}, this one is {here}): `padmm plan diff` shows where two plans differ"
     )]
     OtherPlan {
-        /// Who.
+        /// The site whose acceptance it is.
         site: SiteName,
-        /// What was accepted.
+        /// Hash of the plan that was accepted.
         accepted: String,
         /// The plan at hand.
         here: String,

@@ -19,11 +19,11 @@ use std::fmt;
 use std::path::Path;
 use std::time::SystemTime;
 
+use padmm_core::calibration::Calibration;
 use padmm_core::data::FeatureSpace;
 use padmm_core::graph::Graph;
 use padmm_core::plan::Plan;
 use padmm_core::schema::Schema;
-use padmm_core::terms::Terms;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -31,7 +31,7 @@ use crate::identity::{Authority, Card, Expiry, IdentityError, KeyError, SiteName
 
 /// The format of plans and acceptances that this program writes and reads.
 pub const CONTRACT_FORMAT: u32 = 1;
-/// The largest network.
+/// The largest number of sites in a plan; a site's place takes two bytes in a frame.
 pub const MAX_SITES: usize = 1000;
 /// The shortest silence after which a site may be left behind, in seconds.
 pub const LEAST_SILENCE: u32 = 5;
@@ -56,7 +56,7 @@ impl fmt::Debug for PlanHash {
 }
 
 impl From<PlanHash> for String {
-    fn from(hash: PlanHash) -> String {
+    fn from(hash: PlanHash) -> Self {
         hash.to_string()
     }
 }
@@ -77,21 +77,21 @@ pub struct Contract {
     plan: Plan,
     graph: Graph,
     space: FeatureSpace,
-    terms: Terms,
+    calibration: Calibration,
     authority: Option<Authority>,
     hash: PlanHash,
 }
 
 impl Contract {
     /// Reads and checks a `plan.toml`.
-    pub fn read(path: &Path) -> Result<Contract, ContractError> {
+    pub fn read(path: &Path) -> Result<Self, ContractError> {
         let text = std::fs::read_to_string(path)
             .map_err(|problem| ContractError::Read { path: path.to_owned(), problem })?;
         Self::from_toml(&text, path)
     }
 
     /// Checks the text of a `plan.toml`; `path` is what errors call it.
-    pub fn from_toml(text: &str, path: &Path) -> Result<Contract, ContractError> {
+    pub fn from_toml(text: &str, path: &Path) -> Result<Self, ContractError> {
         let draft: ContractDraft = text::parse(text, path)?;
         draft.check().map_err(|error| ContractError::Text {
             path: path.to_owned(),
@@ -105,12 +105,12 @@ impl Contract {
         text::write(self)
     }
 
-    /// Everything it says.
+    /// As it was written, with the edges in their normal order.
     pub fn draft(&self) -> &ContractDraft {
         &self.draft
     }
 
-    /// The run's name.
+    /// What people call the run.
     pub fn name(&self) -> &SiteName {
         &self.draft.name
     }
@@ -120,7 +120,7 @@ impl Contract {
         self.hash
     }
 
-    /// The settings.
+    /// Algorithm, budget and rounds, checked.
     pub fn plan(&self) -> &Plan {
         &self.plan
     }
@@ -130,7 +130,7 @@ impl Contract {
         &self.draft.schema
     }
 
-    /// The encoded columns.
+    /// The columns of the encoded records, as they follow from the schema.
     pub fn space(&self) -> &FeatureSpace {
         &self.space
     }
@@ -164,8 +164,8 @@ impl Contract {
     }
 
     /// What follows from the contract for each site, before any record is touched.
-    pub fn terms(&self) -> &Terms {
-        &self.terms
+    pub fn calibration(&self) -> &Calibration {
+        &self.calibration
     }
 
     /// What is done about a site that is not heard of.
@@ -210,7 +210,7 @@ impl TryFrom<ContractDraft> for Contract {
 }
 
 impl From<Contract> for ContractDraft {
-    fn from(contract: Contract) -> ContractDraft {
+    fn from(contract: Contract) -> Self {
         contract.draft
     }
 }

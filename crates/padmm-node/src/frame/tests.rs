@@ -4,12 +4,15 @@ use super::*;
 use proptest::prelude::*;
 
 fn origin() -> impl Strategy<Value = Origin> {
-    (any::<[u8; 32]>(), any::<u16>()).prop_map(|(plan, sender)| Origin { plan, sender })
+    (any::<[u8; 32]>(), site()).prop_map(|(plan, sender)| Origin { plan, sender })
 }
 
-fn place() -> impl Strategy<Value = (Stage, u32)> {
-    (any::<bool>(), 1u32..)
-        .prop_map(|(average, turn)| (if average { Stage::Average } else { Stage::Model }, turn))
+fn site() -> impl Strategy<Value = SiteIndex> {
+    any::<u16>().prop_map(|place| SiteIndex(place.into()))
+}
+
+fn turn() -> impl Strategy<Value = Turn> {
+    (any::<bool>(), 1u32..).prop_map(|(average, n)| if average { Turn::average(n) } else { Turn::model(n) })
 }
 
 fn payload() -> impl Strategy<Value = Payload> {
@@ -28,9 +31,9 @@ fn signature() -> impl Strategy<Value = Signature> {
 fn announcement() -> impl Strategy<Value = Announcement> {
     let hash = any::<[u8; 32]>;
     (origin(), 1u32.., hash(), any::<u64>(), hash(), hash()).prop_map(
-        |(origin, turn, ledger, entry, head, digest)| Announcement {
+        |(origin, round, ledger, entry, head, digest)| Announcement {
             origin,
-            turn,
+            round,
             ledger,
             entry,
             head,
@@ -45,9 +48,12 @@ fn shown(announcement: &Announcement) -> Shown {
 }
 
 fn frame() -> impl Strategy<Value = Frame> {
-    let accepted = (any::<u16>(), any::<[u8; 32]>(), signature())
-        .prop_map(|(site, key, signature)| Accepted { site, key, signature });
-    let ready = (any::<u16>(), signature()).prop_map(|(site, signature)| Ready { site, signature });
+    let accepted = (site(), any::<[u8; 32]>(), signature()).prop_map(|(site, key, signature)| Accepted {
+        site,
+        key,
+        signature,
+    });
+    let ready = (site(), signature()).prop_map(|(site, signature)| Ready { site, signature });
     let shown = prop::collection::vec(announcement().prop_map(|a| shown(&a)), 0..3);
     let words = (prop::collection::vec(accepted, 0..9), prop::collection::vec(ready, 0..9));
     prop_oneof![
@@ -55,25 +61,19 @@ fn frame() -> impl Strategy<Value = Frame> {
             Frame::Hello { origin, proof, shown, accepted, ready }
         }),
         announcement().prop_map(Frame::Announce),
-        (origin(), any::<u16>(), any::<u64>(), any::<[u8; 32]>())
+        (origin(), site(), any::<u64>(), any::<[u8; 32]>())
             .prop_map(|(origin, whose, entry, digest)| Frame::Receipt { origin, whose, entry, digest }),
-        (origin(), place(), any::<u64>(), any::<[u8; 32]>(), payload()).prop_map(
-            |(origin, (stage, turn), entry, head, payload)| {
-                Frame::Speech(Speech { origin, stage, turn, entry, head, payload })
+        (origin(), turn(), any::<u64>(), any::<[u8; 32]>(), payload()).prop_map(
+            |(origin, turn, entry, head, payload)| {
+                Frame::Model(ModelFrame { origin, turn, entry, head, payload })
             }
         ),
-        (origin(), place(), any::<u64>(), any::<bool>()).prop_map(
-            |(origin, (stage, turn), counter, done)| { Frame::Status { origin, stage, turn, counter, done } }
-        ),
-        (origin(), any::<u16>(), place()).prop_map(|(origin, lost, (stage, turn))| Frame::Departure {
-            origin,
-            lost,
-            stage,
-            turn
-        }),
-        place().prop_map(|(stage, turn)| Frame::Want { stage, turn }),
-        Just(Frame::WantPlan),
-        Just(Frame::WantHello),
+        (origin(), turn(), any::<u64>(), any::<bool>())
+            .prop_map(|(origin, turn, counter, done)| { Frame::Status { origin, turn, counter, done } }),
+        (origin(), site(), turn()).prop_map(|(origin, lost, turn)| Frame::Departure { origin, lost, turn }),
+        turn().prop_map(|turn| Frame::Request { turn }),
+        Just(Frame::RequestPlan),
+        Just(Frame::RequestHello),
         ".{0,60}".prop_map(Frame::PlanText),
     ]
 }
@@ -124,13 +124,13 @@ proptest! {
 }
 
 #[test]
-fn a_speech_has_the_announced_size() {
+fn a_model_frame_has_the_announced_size() {
     let payload = Payload::Grid { exponent: -30, values: vec![1; 1000] };
-    let origin = Origin { plan: [1; 32], sender: 3 };
-    let speech = Speech { origin, stage: Stage::Model, turn: 9, entry: 4, head: [2; 32], payload };
-    let bytes = Frame::Speech(speech).encode(&key());
-    assert_eq!(bytes.len(), SPEECH_OVERHEAD + 8000);
-    assert_eq!(peek_speech(&bytes), Some((origin, Stage::Model, 9)));
+    let origin = Origin { plan: [1; 32], sender: SiteIndex(3) };
+    let model = ModelFrame { origin, turn: Turn::model(9), entry: 4, head: [2; 32], payload };
+    let bytes = Frame::Model(model).encode(&key());
+    assert_eq!(bytes.len(), MODEL_FRAME_OVERHEAD + 8000);
+    assert_eq!(peek_model(&bytes), Some((origin, Turn::model(9))));
     assert!(bytes.len() <= largest_frame(1000, 5, 0));
 }
 
@@ -138,9 +138,9 @@ fn a_speech_has_the_announced_size() {
 #[test]
 fn a_promised_length_allocates_nothing() {
     let payload = Payload::Grid { exponent: -30, values: vec![1] };
-    let origin = Origin { plan: [1; 32], sender: 3 };
-    let speech = Speech { origin, stage: Stage::Model, turn: 9, entry: 4, head: [2; 32], payload };
-    let mut bytes = Frame::Speech(speech).encode(&key()).to_vec();
+    let origin = Origin { plan: [1; 32], sender: SiteIndex(3) };
+    let model = ModelFrame { origin, turn: Turn::model(9), entry: 4, head: [2; 32], payload };
+    let mut bytes = Frame::Model(model).encode(&key()).to_vec();
     let length = bytes.len() - 64 - 8 - 4;
     bytes[length..length + 4].copy_from_slice(&u32::MAX.to_le_bytes());
     assert_eq!(Frame::decode(&bytes), Err(FrameError::Short));
@@ -149,10 +149,10 @@ fn a_promised_length_allocates_nothing() {
 /// A greeting with everything that it can have is not longer than what is read.
 #[test]
 fn the_longest_greeting_fits() {
-    let origin = Origin { plan: [1; 32], sender: 3 };
+    let origin = Origin { plan: [1; 32], sender: SiteIndex(3) };
     let (key, signature) = (key(), Signature([0; 64]));
-    let accepted = (0..1000).map(|site| Accepted { site, key: [1; 32], signature }).collect();
-    let ready = (0..1000).map(|site| Ready { site, signature }).collect();
+    let accepted = (0..1000).map(SiteIndex).map(|site| Accepted { site, key: [1; 32], signature }).collect();
+    let ready = (0..1000).map(SiteIndex).map(|site| Ready { site, signature }).collect();
     let shown = vec![[7; ANNOUNCEMENT]; MOST_SHOWN];
     let bytes = Frame::Hello { origin, proof: true, shown, accepted, ready }.encode(&key);
     assert_eq!(bytes.len(), largest_frame(1, 1000, 0));
@@ -160,10 +160,10 @@ fn the_longest_greeting_fits() {
 
 #[test]
 fn a_word_of_readiness_is_one_sites_for_one_plan() {
-    let origin = Origin { plan: [1; 32], sender: 3 };
+    let origin = Origin { plan: [1; 32], sender: SiteIndex(3) };
     let word = Ready::say(origin, &key());
     assert!(word.is_said_by(&[1; 32], &key().public()));
     assert!(!word.is_said_by(&[2; 32], &key().public()));
-    assert!(!Ready { site: 4, ..word }.is_said_by(&[1; 32], &key().public()));
+    assert!(!Ready { site: SiteIndex(4), ..word }.is_said_by(&[1; 32], &key().public()));
     assert!(!word.is_said_by(&[1; 32], &SecretKey::from_bytes(&[8; 32]).public()));
 }

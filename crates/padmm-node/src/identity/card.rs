@@ -6,7 +6,8 @@ use std::time::SystemTime;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Certificate, Expiry, Fingerprint, IdentityError, PublicKey, Purpose, SecretKey, Signature, SiteName,
+    Certificate, Expiry, Fingerprint, IdentityError, PublicKey, SecretKey, Signature, SignaturePurpose,
+    SiteName,
 };
 
 /// The format of cards that this program writes and reads.
@@ -16,9 +17,9 @@ pub const CARD_FORMAT: u32 = 1;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CardDraft {
-    /// [`CARD_FORMAT`]
+    /// Always [`CARD_FORMAT`] once it is checked.
     pub format: u32,
-    /// Whose card.
+    /// The site that the card names.
     pub name: SiteName,
     /// Counts up with every new card.
     pub serial: u32,
@@ -76,7 +77,7 @@ impl CardDraft {
                 known: CARD_FORMAT,
             });
         }
-        if !self.identity.verifies(Purpose::Card, &self.encoding(), &self.signature) {
+        if !self.identity.verifies(SignaturePurpose::Card, &self.encoding(), &self.signature) {
             return Err(IdentityError::CardSignature { name: self.name });
         }
         self.addresses.iter().try_for_each(|address| check_address(address))?;
@@ -97,7 +98,7 @@ impl Card {
         addresses: Vec<String>,
         relay: Option<String>,
         certificate: &Certificate,
-    ) -> Result<Card, IdentityError> {
+    ) -> Result<Self, IdentityError> {
         let mut draft = CardDraft {
             format: CARD_FORMAT,
             name: name.clone(),
@@ -109,12 +110,12 @@ impl Card {
             certificate: certificate.pem().to_owned(),
             signature: Signature([0; 64]),
         };
-        draft.signature = identity.sign(Purpose::Card, &draft.encoding());
+        draft.signature = identity.sign(SignaturePurpose::Card, &draft.encoding());
         draft.check()
     }
 
     /// Reads and checks a card's file; dates are left to [`Card::check`].
-    pub fn read(path: &Path) -> Result<Card, IdentityError> {
+    pub fn read(path: &Path) -> Result<Self, IdentityError> {
         let text = std::fs::read_to_string(path)
             .map_err(|problem| IdentityError::Read { path: path.to_owned(), problem })?;
         let draft: CardDraft = toml::from_str(&text).map_err(|error| not_understood(path, &text, &error))?;
@@ -136,7 +137,7 @@ impl Card {
         self.certificate.check_dates(self.name(), now)
     }
 
-    /// Whose card.
+    /// The site that the card is of.
     pub fn name(&self) -> &SiteName {
         &self.draft.name
     }
@@ -166,7 +167,7 @@ impl Card {
         self.draft.relay.as_deref()
     }
 
-    /// Its certificate.
+    /// The site's certificate, self-signed or from an authority.
     pub fn certificate(&self) -> &Certificate {
         &self.certificate
     }
@@ -185,7 +186,7 @@ impl TryFrom<CardDraft> for Card {
 }
 
 impl From<Card> for CardDraft {
-    fn from(card: Card) -> CardDraft {
+    fn from(card: Card) -> Self {
         card.draft
     }
 }

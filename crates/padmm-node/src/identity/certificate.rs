@@ -25,14 +25,14 @@ const BACKDATE: u64 = DAY;
 pub enum Expiry {
     /// Longer than [`WARNING_DAYS`].
     Fine,
-    /// For so many whole days.
+    /// For this many whole days.
     Soon {
         /// Days that are left.
         days: u64,
     },
-    /// No more.
+    /// Its last day has passed.
     Expired {
-        /// Its last day.
+        /// The last day on which it was valid, year-month-day.
         on: String,
     },
 }
@@ -67,7 +67,7 @@ impl Certificate {
             .collect::<Result<_, _>>()?;
         let first = chain.first().ok_or_else(|| wrong("there is none in the text".to_owned()))?;
         let facts = Facts::read(first).map_err(wrong)?;
-        Ok(Certificate { pem: pem.to_owned(), chain, facts })
+        Ok(Self { pem: pem.to_owned(), chain, facts })
     }
 
     /// A certificate for `name` that its key signs itself.
@@ -82,7 +82,7 @@ impl Certificate {
         params.not_before = date(start.saturating_sub(BACKDATE))?;
         params.not_after = date(start + u64::from(valid_days) * DAY)?;
         let certificate = params.self_signed(&Signer::of(key)).map_err(cannot)?;
-        Certificate::from_pem(name.as_str(), &certificate.pem())
+        Self::from_pem(name.as_str(), &certificate.pem())
     }
 
     /// A request to an authority, signed by `key`, as PEM text.
@@ -90,7 +90,7 @@ impl Certificate {
         params(name)?.serialize_request(&Signer::of(key)).and_then(|request| request.pem()).map_err(cannot)
     }
 
-    /// The PEM text.
+    /// The text of its PEM file.
     pub fn pem(&self) -> &str {
         &self.pem
     }
@@ -160,7 +160,7 @@ impl Authority {
             return Err(wrong(format!("'{}' may not issue certificates", certificate.facts.subject)));
         }
         anchor_from_trusted_cert(&certificate.chain[0]).map_err(|e| wrong(e.to_string()))?;
-        Ok(Authority { certificate })
+        Ok(Self { certificate })
     }
 
     /// Its name in its own certificate.
@@ -203,7 +203,7 @@ impl Authority {
 }
 
 impl Facts {
-    fn read(der: &CertificateDer<'_>) -> Result<Facts, String> {
+    fn read(der: &CertificateDer<'_>) -> Result<Self, String> {
         let (_, parsed) = X509Certificate::from_der(der).map_err(|e| e.to_string())?;
         let names = parsed.subject_alternative_name().map_err(|e| e.to_string())?;
         let dns_names = names.iter().flat_map(|n| &n.value.general_names).filter_map(|n| match n {
@@ -214,7 +214,7 @@ impl Facts {
         let is_ed25519 = key.algorithm.algorithm == x509_parser::oid_registry::OID_SIG_ED25519;
         let instant = |time: x509_parser::time::ASN1Time| u64::try_from(time.timestamp()).unwrap_or(0);
         let validity = parsed.validity();
-        Ok(Facts {
+        Ok(Self {
             subject: parsed.subject().to_string(),
             is_own: parsed.subject().as_raw() == parsed.issuer().as_raw(),
             dns_names: dns_names.collect(),
@@ -279,7 +279,7 @@ fn date(seconds: u64) -> Result<time::OffsetDateTime, IdentityError> {
         .ok_or_else(|| IdentityError::MakeCertificate { problem: "its dates are out of range".to_owned() })
 }
 
-/// Year-month-day.
+/// A day in UTC as year-month-day.
 fn day(seconds: u64) -> String {
     date(seconds).map_or("(no date)".to_owned(), |d| {
         format!("{:04}-{:02}-{:02}", d.year(), u8::from(d.month()), d.day())

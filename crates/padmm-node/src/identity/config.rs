@@ -13,9 +13,9 @@ use super::{IdentityError, SiteName};
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cap {
-    /// ε
+    /// The most that all runs together may spend.
     pub epsilon: f64,
-    /// δ
+    /// The δ that the ε holds at.
     pub delta: f64,
 }
 
@@ -34,7 +34,7 @@ impl Cap {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LogFormat {
-    /// Lines for people.
+    /// Lines that people read: time, level, site, message.
     #[default]
     Human,
     /// One JSON object a line.
@@ -66,7 +66,7 @@ struct LogDraft {
     format: LogFormat,
 }
 
-/// A checked `site.toml`.
+/// A `site.toml` that has been read and checked.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SiteConfig {
     path: PathBuf,
@@ -80,7 +80,7 @@ pub struct SiteConfig {
 
 impl SiteConfig {
     /// Reads and checks the file. Paths in it are relative to its folder.
-    pub fn read(path: &Path) -> Result<SiteConfig, IdentityError> {
+    pub fn read(path: &Path) -> Result<Self, IdentityError> {
         let text = std::fs::read_to_string(path)
             .map_err(|problem| IdentityError::Read { path: path.to_owned(), problem })?;
         let draft: ConfigDraft =
@@ -93,7 +93,7 @@ impl SiteConfig {
         let folder = path.parent().unwrap_or(Path::new("."));
         let listen = parse_listen(&draft.listen).map_err(wrong)?;
         draft.cap.iter().try_for_each(|cap| cap.budget().map(|_| ())).map_err(wrong)?;
-        Ok(SiteConfig {
+        Ok(Self {
             path: path.to_owned(),
             name: draft.name,
             listen,
@@ -104,12 +104,12 @@ impl SiteConfig {
         })
     }
 
-    /// The file.
+    /// Where it was read from, for errors.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The site's name.
+    /// As cards and plans name the site.
     pub fn name(&self) -> &SiteName {
         &self.name
     }

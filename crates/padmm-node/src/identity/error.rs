@@ -7,18 +7,18 @@ use super::{Fingerprint, KeyError, SiteName};
 /// Why a name, key, certificate, card or home is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum IdentityError {
-    /// Not a name.
+    /// The name of a site or run has letters that are not allowed.
     #[error(
         "'{found}' is not a name: use 1 to 40 lower-case letters, digits and hyphens, with no hyphen at either end"
     )]
     Name {
-        /// What was given.
+        /// As it was given.
         found: String,
     },
-    /// Not a fingerprint.
+    /// A fingerprint that was mistyped.
     #[error("'{found}' is not a fingerprint: it has 8 groups of 5 digits")]
     Fingerprint {
-        /// What was given.
+        /// As it was given.
         found: String,
     },
     /// Not a key or signature.
@@ -27,17 +27,17 @@ pub enum IdentityError {
     /// A key file whose text is not a key.
     #[error("the key file {} is damaged ({problem}): restore it from a backup", path.display())]
     KeyFile {
-        /// The file.
+        /// As it was named.
         path: PathBuf,
-        /// What is wrong.
+        /// What its contents are instead.
         problem: KeyError,
     },
     /// Others can read a secret.
     #[error("{path} can be read by others (mode {mode:03o}): run `chmod 600 {path}`, and `padmm site rotate` if somebody may have read it", path = path.display())]
     Permissions {
-        /// The file.
+        /// As it was named.
         path: PathBuf,
-        /// Its mode.
+        /// Its permission bits.
         mode: u32,
     },
     /// A file or folder cannot be read.
@@ -65,35 +65,35 @@ pub enum IdentityError {
     /// There is no home.
     #[error("{} is not a site's home (it has no site.toml): make one with `padmm site init`", path.display())]
     NoHome {
-        /// The folder.
+        /// The folder that is not a home.
         path: PathBuf,
     },
     /// A text file is not understood.
     #[error("{}{}: {problem}", path.display(), line.map(|l| format!(", line {l}")).unwrap_or_default())]
     Text {
-        /// The file.
+        /// As it was named.
         path: PathBuf,
         /// The line, where it is known.
         line: Option<usize>,
-        /// What is wrong.
+        /// What is wrong with it, in words.
         problem: String,
     },
     /// A setting of `site.toml` or of `site init` with a value that it cannot have.
     #[error("`{key}` is '{found}', but it must be {rule}")]
     Setting {
-        /// The key.
+        /// The key of `site.toml`.
         key: &'static str,
-        /// What was given.
+        /// As it was given.
         found: String,
-        /// What is allowed.
+        /// What is allowed instead.
         rule: &'static str,
     },
     /// A setting that is needed now and was left out.
     #[error("{} has no {what}: add {example}", path.display())]
     Missing {
-        /// The site's configuration.
+        /// The `site.toml` in which it is missing.
         path: PathBuf,
-        /// What is missing.
+        /// The key that is missing.
         what: &'static str,
         /// Lines that would do.
         example: &'static str,
@@ -101,11 +101,11 @@ pub enum IdentityError {
     /// Files of one home that do not belong together.
     #[error("in {} the {first} does not belong to the {second}: restore both from the same backup", home.display())]
     Mismatch {
-        /// The home.
+        /// The site's folder.
         home: PathBuf,
-        /// One file.
+        /// One of the two, in words.
         first: &'static str,
-        /// The other.
+        /// The other of the two, in words.
         second: &'static str,
     },
     /// A card of another version of this program.
@@ -113,17 +113,17 @@ pub enum IdentityError {
         "the card of {name} has format {found}, and this program reads format {known}: use the same version of padmm at all sites"
     )]
     CardFormat {
-        /// Whose card.
+        /// The site that the card names.
         name: String,
-        /// Its format.
+        /// The format that it states.
         found: u32,
-        /// What is understood.
+        /// The newest format that this program reads.
         known: u32,
     },
     /// A card that its owner did not sign as it is.
     #[error("the card of {name} was changed after it was signed: ask {name} for it again")]
     CardSignature {
-        /// Whose card.
+        /// The site that the card names.
         name: SiteName,
     },
     /// Text that holds no certificate.
@@ -131,25 +131,25 @@ pub enum IdentityError {
         "the certificate of {name} cannot be read ({problem}): it must be PEM text, the site's own certificate first"
     )]
     NotACertificate {
-        /// Whose certificate.
+        /// The site that presents the certificate.
         name: String,
-        /// What is wrong.
+        /// What is wrong with it, in words.
         problem: String,
     },
     /// A certificate for another key.
     #[error("the certificate of {name} is for another key than {name}'s identity key")]
     CertificateKey {
-        /// Whose certificate.
+        /// The site that presents the certificate.
         name: SiteName,
     },
     /// A certificate for another name.
     #[error("the certificate of {name} is for {}, but it must be for '{expected}'", if found.is_empty() { "no DNS name".to_owned() } else { format!("'{}'", found.join("', '")) })]
     CertificateName {
-        /// Whose certificate.
+        /// The site that presents the certificate.
         name: SiteName,
         /// The name it should have.
         expected: String,
-        /// Names it has.
+        /// The names that the certificate is for.
         found: Vec<String>,
     },
     /// A certificate past its end.
@@ -157,17 +157,17 @@ pub enum IdentityError {
         "the certificate of {name} expired on {on}: {name} has to renew it (`padmm site rotate`, or `padmm site certify` with an authority) and to send its new card"
     )]
     Expired {
-        /// Whose certificate.
+        /// The site that presents the certificate.
         name: SiteName,
-        /// Last day.
+        /// The last day on which it is valid, year-month-day.
         on: String,
     },
     /// A certificate before its beginning.
     #[error("the certificate of {name} is valid from {from} only: is this machine's clock right?")]
     NotYetValid {
-        /// Whose certificate.
+        /// The site that presents the certificate.
         name: SiteName,
-        /// First day.
+        /// The first day on which it is valid, year-month-day.
         from: String,
     },
     /// A certificate that the contract's authority did not issue.
@@ -175,17 +175,17 @@ pub enum IdentityError {
         "the certificate of {name} was not issued by the authority that the plan names ('{authority}'): {name} needs `padmm site csr` and `padmm site certify`"
     )]
     OtherAuthority {
-        /// Whose certificate.
+        /// The site that presents the certificate.
         name: SiteName,
-        /// The authority's name.
+        /// The authority, by its certificate's subject.
         authority: String,
     },
     /// A certificate that its chain does not support for some other reason.
     #[error("the certificate of {name} does not hold up against the authority '{authority}': {problem}")]
     Chain {
-        /// Whose certificate.
+        /// The site that presents the certificate.
         name: SiteName,
-        /// The authority's name.
+        /// The authority, by its certificate's subject.
         authority: String,
         /// What the check said.
         problem: String,
@@ -193,21 +193,21 @@ pub enum IdentityError {
     /// Something that is given as an authority and is none.
     #[error("this is not the certificate of an authority: {problem}")]
     NotAnAuthority {
-        /// What is wrong.
+        /// What is wrong with it, in words.
         problem: String,
     },
     /// The authority's own certificate is past its end.
     #[error("the certificate of the authority '{authority}' expired on {on}: the plan needs a new one")]
     AuthorityExpired {
-        /// The authority's name.
+        /// The authority, by its certificate's subject.
         authority: String,
-        /// Last day.
+        /// The last day on which it is valid, year-month-day.
         on: String,
     },
     /// The library that writes certificates refuses.
     #[error("the certificate cannot be made: {problem}")]
     MakeCertificate {
-        /// Its words.
+        /// As the system reports it.
         problem: String,
     },
     /// An older card than the one that is known.
@@ -215,7 +215,7 @@ pub enum IdentityError {
         "the card of {name} has serial {found}, and serial {known} is known already: ask {name} for its newest card"
     )]
     OlderCard {
-        /// Whose card.
+        /// The site that the card names.
         name: SiteName,
         /// Serial of the new card.
         found: u32,
@@ -227,9 +227,9 @@ pub enum IdentityError {
         "the card of {name} has the same serial {serial} as the known one and says something else: ask {name} for its newest card"
     )]
     SameSerial {
-        /// Whose card.
+        /// The site that the card names.
         name: SiteName,
-        /// The serial.
+        /// The serial number that both cards have.
         serial: u32,
     },
     /// Another identity under a known name.
@@ -237,23 +237,23 @@ pub enum IdentityError {
         "{name} is known by the fingerprint {known}, and this card has {found}: call {name}, and if it says that it has a new identity, use --replace"
     )]
     OtherIdentity {
-        /// Whose name.
+        /// The site that both claim to be.
         name: SiteName,
-        /// The known fingerprint.
+        /// The fingerprint of the card that was imported before.
         known: Fingerprint,
-        /// The card's.
+        /// The fingerprint of the new card.
         found: Fingerprint,
     },
     /// A site whose card was never imported.
     #[error("there is no card of {name}: ask for it, and import it with `padmm site add-card FILE`")]
     UnknownSite {
-        /// The site.
+        /// The site whose card is missing.
         name: SiteName,
     },
     /// One's own card as another's.
     #[error("this is a card with this site's own name, {name}: import the cards of others only")]
     OwnName {
-        /// The name.
+        /// The name that is taken.
         name: SiteName,
     },
 }

@@ -29,7 +29,7 @@ impl Fingerprint {
         for (group, bytes) in groups.iter_mut().zip(digest.chunks_exact(4)) {
             *group = u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]) % GROUP;
         }
-        Fingerprint(groups)
+        Self(groups)
     }
 }
 
@@ -58,7 +58,7 @@ impl std::str::FromStr for Fingerprint {
         for (group, digits) in groups.iter_mut().zip(digits.chunks_exact(5)) {
             *group = digits.iter().fold(0, |number, digit| 10 * number + digit);
         }
-        Ok(Fingerprint(groups))
+        Ok(Self(groups))
     }
 }
 
@@ -70,7 +70,7 @@ impl TryFrom<String> for Fingerprint {
 }
 
 impl From<Fingerprint> for String {
-    fn from(fingerprint: Fingerprint) -> String {
+    fn from(fingerprint: Fingerprint) -> Self {
         fingerprint.to_string()
     }
 }

@@ -28,7 +28,7 @@ const CHANGING: [&str; 3] = [IDENTITY, TRANSPORT, CERTIFICATE];
 /// What a new home is made from.
 #[derive(Clone, Debug)]
 pub struct InitRequest {
-    /// The site's name.
+    /// As cards and plans name the site.
     pub name: SiteName,
     /// Where others reach it, as `host:port`.
     pub addresses: Vec<String>,
@@ -45,14 +45,14 @@ pub struct InitRequest {
 }
 
 impl InitRequest {
-    /// Three years.
+    /// How long a new certificate is valid: three years.
     pub const VALID_DAYS: u32 = 3 * 365;
     /// Every address of the machine, port 7447.
     pub const LISTEN: &'static str = "0.0.0.0:7447";
 
     /// A request with the usual values.
     pub fn new(name: SiteName) -> Self {
-        InitRequest {
+        Self {
             name,
             addresses: vec![],
             listen: Self::LISTEN.to_owned(),
@@ -83,7 +83,7 @@ pub struct Home {
 
 impl Home {
     /// Makes a new home with new keys. Nothing may be at `dir`; on failure nothing is left there.
-    pub fn init(dir: &Path, request: &InitRequest, now: SystemTime) -> Result<Home, IdentityError> {
+    pub fn init(dir: &Path, request: &InitRequest, now: SystemTime) -> Result<Self, IdentityError> {
         let listen = request.check()?;
         if dir.symlink_metadata().is_ok() {
             return Err(IdentityError::Exists { path: dir.to_owned() });
@@ -114,11 +114,11 @@ impl Home {
         // It has moved, so there is nothing left to remove at its first place.
         let _ = folder.keep();
         sync_folder(parent)?;
-        Home::open(dir)
+        Self::open(dir)
     }
 
     /// Opens a home, and checks that its secrets are secret and its files belong together.
-    pub fn open(dir: &Path) -> Result<Home, IdentityError> {
+    pub fn open(dir: &Path) -> Result<Self, IdentityError> {
         if !dir.join(CONFIG).is_file() {
             return Err(IdentityError::NoHome { path: dir.to_owned() });
         }
@@ -127,7 +127,7 @@ impl Home {
         Self::load(dir)
     }
 
-    fn load(dir: &Path) -> Result<Home, IdentityError> {
+    fn load(dir: &Path) -> Result<Self, IdentityError> {
         let config = SiteConfig::read(&dir.join(CONFIG))?;
         let identity = read_key(&dir.join(IDENTITY))?;
         let transport = read_key(&dir.join(TRANSPORT))?;
@@ -143,10 +143,10 @@ impl Home {
         belong(*card.identity() == identity.public(), IDENTITY, CARD)?;
         belong(*card.transport() == transport.public(), TRANSPORT, CARD)?;
         belong(card.certificate().pem() == pem, CERTIFICATE, CARD)?;
-        Ok(Home { dir: dir.to_owned(), config, identity, transport, dataset, card })
+        Ok(Self { dir: dir.to_owned(), config, identity, transport, dataset, card })
     }
 
-    /// The folder.
+    /// The folder that holds all of it.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
@@ -156,7 +156,7 @@ impl Home {
         &self.config
     }
 
-    /// The site's name.
+    /// As cards and plans name the site.
     pub fn name(&self) -> &SiteName {
         self.card.name()
     }
@@ -176,7 +176,7 @@ impl Home {
         &self.dataset
     }
 
-    /// Its own card.
+    /// The card that it gives to the other sites.
     pub fn card(&self) -> &Card {
         &self.card
     }
@@ -217,7 +217,7 @@ impl Home {
         self.change(Change { transport: Some(transport), certificate, ..Change::default() })
     }
 
-    /// Changes both keys and signs a new certificate; plans that name the old identity must be made anew.
+    /// Changes both keys and signs a new certificate; plans that name the old identity must be made again.
     pub fn rotate_identity(&mut self, now: SystemTime, valid_days: u32) -> Result<(), IdentityError> {
         check_days(valid_days)?;
         let (identity, transport) = (SecretKey::generate()?, SecretKey::generate()?);
@@ -245,7 +245,7 @@ impl Home {
         let _lock = lock(&self.dir)?;
         finish_change(&self.dir)?;
         // Another process may have changed the home since it was opened.
-        let current = Home::load(&self.dir)?;
+        let current = Self::load(&self.dir)?;
         if current.card != self.card {
             return Err(IdentityError::Mismatch {
                 home: self.dir.clone(),
@@ -280,7 +280,7 @@ impl Home {
         rename(&next(&at(CARD)), &at(CARD))?;
         sync_folder(&self.dir)?;
         finish_change(&self.dir)?;
-        *self = Home::load(&self.dir)?;
+        *self = Self::load(&self.dir)?;
         Ok(())
     }
 }
@@ -291,7 +291,7 @@ struct Change {
     identity: Option<SecretKey>,
     transport: Option<SecretKey>,
     certificate: Option<Certificate>,
-    /// Addresses and relay.
+    /// New addresses and relay; none keeps the old ones.
     reach: Option<(Vec<String>, Option<String>)>,
 }
 

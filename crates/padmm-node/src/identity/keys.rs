@@ -8,8 +8,8 @@ use sha2::{Digest, Sha256};
 
 /// What a signature is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Purpose {
-    /// A site's card.
+pub enum SignaturePurpose {
+    /// A site's card, signed by its identity key.
     Card,
     /// A site's word that it accepts a contract.
     Acceptance,
@@ -19,17 +19,17 @@ pub enum Purpose {
     Ready,
 }
 
-impl Purpose {
+impl SignaturePurpose {
     fn prefix(self) -> &'static [u8] {
         match self {
-            Purpose::Card => b"padmm card 1\0",
-            Purpose::Acceptance => b"padmm acceptance 1\0",
-            Purpose::Envelope => b"padmm envelope 1\0",
-            Purpose::Ready => b"padmm ready 1\0",
+            Self::Card => b"padmm card 1\0",
+            Self::Acceptance => b"padmm acceptance 1\0",
+            Self::Envelope => b"padmm envelope 1\0",
+            Self::Ready => b"padmm ready 1\0",
         }
     }
 
-    /// What is signed: the purpose, and the message's hash, so that a long message is gone through once.
+    /// What is signed: the purpose, and the message's hash, so that a long message is read once.
     fn bytes(self, message: &[u8]) -> Vec<u8> {
         [self.prefix(), &Sha256::digest(message)[..]].concat()
     }
@@ -41,9 +41,9 @@ pub enum KeyError {
     /// Not the hexadecimal text of the right length.
     #[error("{what} is {expected} hexadecimal digits, and this is something else: {found:?}")]
     Hex {
-        /// Key or signature.
+        /// A key, a signature or a hash, in words.
         what: &'static str,
-        /// Digits.
+        /// How many digits it has.
         expected: usize,
         /// The start of what was found.
         found: String,
@@ -54,7 +54,7 @@ pub enum KeyError {
     /// The operating system gave no randomness.
     #[error("the operating system gives no randomness ({reason})")]
     NoRandomness {
-        /// Its words.
+        /// As the system reports it.
         reason: String,
     },
 }
@@ -73,7 +73,7 @@ impl SecretKey {
 
     /// The key with these bytes.
     pub fn from_bytes(bytes: &[u8; 32]) -> Self {
-        SecretKey(SigningKey::from_bytes(bytes))
+        Self(SigningKey::from_bytes(bytes))
     }
 
     /// Its bytes, for a file that only its owner can read.
@@ -81,13 +81,13 @@ impl SecretKey {
         self.0.to_bytes()
     }
 
-    /// Its public half.
+    /// The key that others verify its signatures with.
     pub fn public(&self) -> PublicKey {
         PublicKey(self.0.verifying_key())
     }
 
     /// Signs `message` for one purpose.
-    pub fn sign(&self, purpose: Purpose, message: &[u8]) -> Signature {
+    pub fn sign(&self, purpose: SignaturePurpose, message: &[u8]) -> Signature {
         Signature(self.0.sign(&purpose.bytes(message)).to_bytes())
     }
 
@@ -115,16 +115,16 @@ impl PublicKey {
     /// The key with these bytes.
     pub fn from_bytes(bytes: &[u8; 32]) -> Result<Self, KeyError> {
         let key = VerifyingKey::from_bytes(bytes).map_err(|_| KeyError::NotAKey)?;
-        if key.is_weak() { Err(KeyError::NotAKey) } else { Ok(PublicKey(key)) }
+        if key.is_weak() { Err(KeyError::NotAKey) } else { Ok(Self(key)) }
     }
 
-    /// Its bytes.
+    /// The 32 bytes of the curve point.
     pub fn to_bytes(&self) -> [u8; 32] {
         self.0.to_bytes()
     }
 
     /// Whether `signature` is this key's for `message` and this purpose.
-    pub fn verifies(&self, purpose: Purpose, message: &[u8], signature: &Signature) -> bool {
+    pub fn verifies(&self, purpose: SignaturePurpose, message: &[u8], signature: &Signature) -> bool {
         let signature = ed25519_dalek::Signature::from_bytes(&signature.0);
         // Keys of small order were refused when this one was made, so the stricter and slower check adds nothing.
         self.0.verify(&purpose.bytes(message), &signature).is_ok()
@@ -144,7 +144,7 @@ impl fmt::Display for PublicKey {
 }
 
 impl From<PublicKey> for String {
-    fn from(key: PublicKey) -> String {
+    fn from(key: PublicKey) -> Self {
         key.to_string()
     }
 }
@@ -162,7 +162,7 @@ impl TryFrom<String> for PublicKey {
 pub struct Signature(pub [u8; 64]);
 
 impl From<Signature> for String {
-    fn from(signature: Signature) -> String {
+    fn from(signature: Signature) -> Self {
         to_hex(&signature.0)
     }
 }
@@ -174,7 +174,7 @@ impl TryFrom<String> for Signature {
     }
 }
 
-/// Lower-case hexadecimal digits.
+/// Two lower-case hexadecimal digits for each byte.
 pub fn to_hex(bytes: &[u8]) -> String {
     use std::fmt::Write;
     bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {

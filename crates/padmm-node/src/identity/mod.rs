@@ -21,6 +21,6 @@ pub use config::{Cap, LogFormat, SiteConfig};
 pub use error::IdentityError;
 pub use fingerprint::Fingerprint;
 pub use home::{Home, InitRequest};
-pub use keys::{KeyError, PublicKey, Purpose, SecretKey, Signature, from_hex, to_hex};
+pub use keys::{KeyError, PublicKey, SecretKey, Signature, SignaturePurpose, from_hex, to_hex};
 pub use name::SiteName;
 pub use store::{CardStore, Imported, cards_in};

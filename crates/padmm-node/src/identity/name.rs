@@ -21,13 +21,13 @@ impl SiteName {
         let plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
         let ends_are_plain = [text.bytes().next(), text.bytes().last()].iter().all(|b| b.is_some_and(plain));
         if ends_are_plain && text.len() <= LONGEST && text.bytes().all(|b| plain(b) || b == b'-') {
-            Ok(SiteName(text))
+            Ok(Self(text))
         } else {
             Err(IdentityError::Name { found: text.chars().take(LONGEST + 20).collect() })
         }
     }
 
-    /// Its text.
+    /// The name as it was given; it needs no quoting in paths or TOML.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -47,19 +47,19 @@ impl fmt::Display for SiteName {
 impl std::str::FromStr for SiteName {
     type Err = IdentityError;
     fn from_str(text: &str) -> Result<Self, IdentityError> {
-        SiteName::new(text)
+        Self::new(text)
     }
 }
 
 impl TryFrom<String> for SiteName {
     type Error = IdentityError;
     fn try_from(text: String) -> Result<Self, IdentityError> {
-        SiteName::new(text)
+        Self::new(text)
     }
 }
 
 impl From<SiteName> for String {
-    fn from(name: SiteName) -> String {
+    fn from(name: SiteName) -> Self {
         name.0
     }
 }

@@ -35,7 +35,7 @@ pub enum Imported {
 impl CardStore {
     /// The store in `folder`, kept by the site `owner`.
     pub fn new(folder: PathBuf, owner: SiteName) -> Self {
-        CardStore { folder, owner }
+        Self { folder, owner }
     }
 
     fn path(&self, name: &SiteName) -> PathBuf {
@@ -106,7 +106,7 @@ impl CardStore {
     }
 }
 
-/// The cards in the files `*.toml` of a folder, by name. Other TOML files, such as a plan, are passed over.
+/// The cards in the files `*.toml` of a folder, by name. Other TOML files, such as a plan, are ignored.
 pub fn cards_in(folder: &Path) -> Result<Vec<Card>, IdentityError> {
     let wrong = |problem| IdentityError::Read { path: folder.to_owned(), problem };
     let mut cards = Vec::new();

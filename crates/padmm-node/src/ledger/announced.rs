@@ -13,12 +13,12 @@ use super::site::SiteLedger;
 use super::store;
 use crate::fault::{self, Point};
 
-/// A neighbour's announcement.
+/// A neighbour's announcement, as it is kept in the table beside the chain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Announced {
-    /// The run.
+    /// Hash of the run's contract, in hexadecimal digits.
     pub run: String,
-    /// Who announced it.
+    /// The neighbour's name in the plan.
     pub sender: String,
     /// The first entry of the sender's ledger.
     pub ledger: Digest,

@@ -1,5 +1,7 @@
 //! How a ledger is written to: neighbours' envelopes, and one entry at a time.
 
+use padmm_core::message::{Stage, Turn};
+use rusqlite::types::Type;
 use rusqlite::{OptionalExtension, params};
 
 use super::chain::{Digest, Row, StoredEntry};
@@ -13,20 +15,18 @@ use crate::fault::{self, Point};
 /// A neighbour's envelope. It carries its own signature.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Received {
-    /// The run.
+    /// Hash of the run's contract, in hexadecimal digits.
     pub run: String,
-    /// Who sent it.
+    /// The neighbour's name in the plan.
     pub sender: String,
-    /// The stage that it belongs to.
-    pub stage: u32,
-    /// The turn of that stage.
-    pub turn: u32,
-    /// The envelope.
+    /// When in the run it was sent, and used.
+    pub turn: Turn,
+    /// The whole frame, with its signature.
     pub bytes: Vec<u8>,
 }
 
-/// Order of messages: stage, turn, sender.
-pub(super) type MessageKey = (u32, u32, String);
+/// Order of messages: by turn, then by sender.
+pub(super) type MessageKey = (Turn, String);
 
 impl SiteLedger {
     /// The bytes that left in a round.
@@ -67,19 +67,22 @@ impl SiteLedger {
 
     /// Keeps a neighbour's envelope for the next commit. The same one again is no news; another one in its place is refused.
     pub fn stage_received(&mut self, message: Received) -> Result<(), LedgerError> {
-        let Received { run, sender, stage, turn, bytes } = message;
+        let Received { run, sender, turn, bytes } = message;
         let select = "SELECT bytes FROM received WHERE run = ?1 AND sender = ?2 AND stage = ?3 AND turn = ?4";
         let written: Option<Vec<u8>> = self
             .connection
             .prepare_cached(select)
-            .and_then(|mut s| s.query_row(params![run, sender, stage, turn], |row| row.get(0)).optional())
+            .and_then(|mut s| {
+                let key = params![run, sender, turn.stage.number(), turn.number];
+                s.query_row(key, |row| row.get(0)).optional()
+            })
             .map_err(store::sql(&self.path))?;
-        let key = (run, (stage, turn, sender));
+        let key = (run, (turn, sender));
         match written.as_ref().or_else(|| self.staged.get(&key)) {
             Some(known) if *known == bytes => Ok(()),
             Some(_) => {
-                let (run, (stage, turn, sender)) = key;
-                Err(LedgerError::SecondMessage { run, sender, stage, turn })
+                let (run, (turn, sender)) = key;
+                Err(LedgerError::SecondMessage { run, sender, turn })
             }
             None => {
                 self.staged.insert(key, bytes);
@@ -88,7 +91,7 @@ impl SiteLedger {
         }
     }
 
-    /// Writes all staged messages, where no release takes them along.
+    /// Writes all staged messages, where no release is there to be written with them.
     pub fn commit_received(&mut self) -> Result<(), LedgerError> {
         if self.staged.is_empty() {
             return Ok(());
@@ -96,15 +99,19 @@ impl SiteLedger {
         self.write(None, Some((Point::ReceivedBeforeCommit, Point::ReceivedAfterCommit)))
     }
 
-    /// The envelopes that were written for a run, by stage, turn and sender.
+    /// The envelopes that were written for a run, by turn and sender.
     pub fn received(&self, run: &str) -> Result<Vec<Received>, LedgerError> {
         let select =
             "SELECT sender, stage, turn, bytes FROM received WHERE run = ?1 ORDER BY stage, turn, sender";
         let read = || -> rusqlite::Result<Vec<Received>> {
             let mut statement = self.connection.prepare_cached(select)?;
             let message = |row: &rusqlite::Row<'_>| {
-                let (sender, stage, turn, bytes) = (row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?);
-                Ok(Received { run: run.to_owned(), sender, stage, turn, bytes })
+                let stage = Stage::from_number(row.get(1)?).ok_or_else(|| {
+                    let why = "there is no stage of this number".into();
+                    rusqlite::Error::FromSqlConversionFailure(1, Type::Integer, why)
+                })?;
+                let turn = Turn { stage, number: row.get(2)? };
+                Ok(Received { run: run.to_owned(), sender: row.get(0)?, turn, bytes: row.get(3)? })
             };
             statement.query_map([run], message)?.collect()
         };
@@ -136,7 +143,7 @@ impl SiteLedger {
         self.newest = stored.payload.map(|payload| (seq, payload));
         fault::at(Point::HeadBeforeWrite);
         if let Some(file) = &mut self.head_file {
-            // The entry stands, whatever becomes of its head: the next start finds it and goes on from there.
+            // The entry stands, whatever becomes of its head: the next start finds it and continues from there.
             self.is_stopped = true;
             file.write(self.head)?;
             self.is_stopped = false;
@@ -159,8 +166,8 @@ impl SiteLedger {
             }
             let insert = "INSERT INTO received VALUES (?1, ?2, ?3, ?4, ?5)";
             let mut statement = transaction.prepare_cached(insert)?;
-            for ((run, (stage, turn, sender)), bytes) in &self.staged {
-                statement.execute(params![run, sender, stage, turn, bytes])?;
+            for ((run, (turn, sender)), bytes) in &self.staged {
+                statement.execute(params![run, sender, turn.stage.number(), turn.number, bytes])?;
             }
             Ok(())
         };

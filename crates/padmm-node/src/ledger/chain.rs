@@ -17,7 +17,7 @@ impl Digest {
     /// What the first entry has in place of a previous hash.
     pub const NOTHING: Self = Self([0; 32]);
 
-    /// From hexadecimal digits.
+    /// From 64 hexadecimal digits; none for anything else.
     pub fn parse(text: &str) -> Option<Self> {
         from_hex("a hash", text).ok().map(Digest)
     }
@@ -48,8 +48,8 @@ pub(super) struct Row {
 
 impl Row {
     /// The row that follows a ledger with `seq - 1` entries.
-    pub fn new(seq: u64, entry: &Entry, payload: Option<Vec<u8>>, previous: Digest) -> Self {
-        let mut row = Row {
+    pub(super) fn new(seq: u64, entry: &Entry, payload: Option<Vec<u8>>, previous: Digest) -> Self {
+        let mut row = Self {
             seq: i64::try_from(seq).expect("fewer than 2^63 entries"),
             kind: entry.kind().to_owned(),
             at: timestamp(crate::clock::now()),
@@ -64,7 +64,7 @@ impl Row {
 
     /// SHA-256 over a prefix and every column but the hash. Each field's length comes before it, so that no two rows give
     /// the same input.
-    pub fn digest(&self) -> Digest {
+    pub(super) fn digest(&self) -> Digest {
         let mut hasher = Sha256::new();
         hasher.update(b"padmm ledger entry 1\0");
         hasher.update(self.seq.to_be_bytes());
@@ -94,13 +94,13 @@ pub struct StoredEntry {
     pub seq: u64,
     /// When it was written by this machine's clock, in UTC; for reading only.
     pub at: String,
-    /// What it says.
+    /// Kind and body, decoded.
     pub entry: Entry,
     /// The bytes that left, for a release.
     pub payload: Option<Vec<u8>>,
     /// Hash of the entry before it.
     pub previous: Digest,
-    /// Its hash.
+    /// SHA-256 of the entry and the hash before it.
     pub hash: Digest,
 }
 
@@ -112,13 +112,13 @@ pub(super) struct Links<'a> {
 }
 
 impl<'a> Links<'a> {
-    pub fn new(path: &'a Path) -> Self {
+    pub(super) fn new(path: &'a Path) -> Self {
         Self { path, seq: 0, last: Digest::NOTHING }
     }
 
     /// The entry of the next row, or what is wrong with it. `is_hash` says whether some row of the table has a hash; it is only
     /// asked to tell a changed entry from one in a wrong place.
-    pub fn follow(
+    pub(super) fn follow(
         &mut self,
         row: Row,
         is_hash: impl FnOnce(&[u8]) -> bool,

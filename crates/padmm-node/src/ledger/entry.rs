@@ -3,6 +3,7 @@
 //! An entry is stored as its kind, a body in JSON, and for releases the bytes that left. Nothing in it is computed from
 //! records, except what went through the gate and the fingerprint, which is keyed.
 
+use padmm_core::message::{Stage, Turn};
 use padmm_privacy::{Budget, Delta, Epsilon, Event, ZcdpRho};
 use serde::{Deserialize, Serialize};
 
@@ -42,7 +43,7 @@ macro_rules! entries {
 }
 
 entries! {
-    /// The first entry.
+    /// The first entry, and never another one.
     Opened(Opened) => "opened",
     /// The records are others than before; what was spent stays spent.
     DataChanged(DataChanged) => "data-changed",
@@ -54,7 +55,7 @@ entries! {
     Released(Released) => "release",
     /// A charge for which nothing left.
     Forfeited(Forfeited) => "forfeited",
-    /// A neighbour that a run goes on without.
+    /// A neighbour that a run continues without.
     NeighbourLost(NeighbourLost) => "neighbour-lost",
     /// The end of a run.
     RunFinished(RunFinished) => "run-finished",
@@ -105,7 +106,7 @@ pub struct CapChanged {
 pub struct RunStarted {
     /// Hash of the contract, in hexadecimal digits.
     pub run: String,
-    /// The plan's name.
+    /// What people call the plan; two runs may share it.
     pub plan_name: String,
     /// The site's name in the plan.
     pub site: String,
@@ -123,7 +124,7 @@ pub struct RunStarted {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Released {
-    /// The run.
+    /// Hash of the run's contract, in hexadecimal digits.
     pub run: String,
     /// The site's name in it.
     pub site: String,
@@ -145,7 +146,7 @@ pub struct Released {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Forfeited {
-    /// The run.
+    /// Hash of the run's contract, in hexadecimal digits.
     pub run: String,
     /// The site's name in it.
     pub site: String,
@@ -163,25 +164,32 @@ pub struct Forfeited {
     pub reason: String,
 }
 
-/// A neighbour that the run goes on without.
+/// A neighbour that the run continues without.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NeighbourLost {
-    /// The run.
+    /// Hash of the run's contract, in hexadecimal digits.
     pub run: String,
     /// The neighbour's name in it.
     pub neighbour: String,
-    /// The stage whose message did not come.
+    /// [`Stage::number`] of the stage whose message did not come.
     pub stage: u32,
-    /// The turn of that stage.
+    /// The first turn of that stage without it, from 1.
     pub turn: u32,
+}
+
+impl NeighbourLost {
+    /// The first turn without the neighbour; none if no run has such a stage.
+    pub fn turn(&self) -> Option<Turn> {
+        Stage::from_number(self.stage).map(|stage| Turn { stage, number: self.turn })
+    }
 }
 
 /// The end of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunFinished {
-    /// The run.
+    /// Hash of the run's contract, in hexadecimal digits.
     pub run: String,
     /// What the run cost by itself, forfeited rounds included.
     pub epsilon_exact: Epsilon,

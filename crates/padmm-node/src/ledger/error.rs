@@ -1,5 +1,6 @@
 //! Why a ledger refuses: every message names the file and what to do.
 
+use padmm_core::message::Turn;
 use padmm_privacy::PrivacyError;
 use padmm_privacy::words::{delta_text, epsilon_text};
 use std::path::PathBuf;
@@ -9,18 +10,18 @@ use std::path::PathBuf;
 /// After any of these nothing is half written: an entry is in the ledger as a whole or not at all.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum LedgerError {
-    /// No file.
+    /// There is no file at the path.
     #[error("there is no ledger at {path}; check the path, or create the ledger first")]
     Missing {
-        /// The ledger.
+        /// The ledger's file.
         path: PathBuf,
     },
     /// A ledger would be overwritten.
     #[error(
-        "there is a ledger at {path} already, and it is never overwritten, since it says what was spent; go on with it"
+        "there is a ledger at {path} already, and it is never overwritten, since it says what was spent; continue with it"
     )]
     AlreadyExists {
-        /// The ledger.
+        /// The ledger's file.
         path: PathBuf,
     },
     /// A head file without its ledger.
@@ -29,9 +30,9 @@ pub enum LedgerError {
          put the old ledger back"
     )]
     OrphanHead {
-        /// The head file.
+        /// The `.head` file beside the ledger.
         head: PathBuf,
-        /// How many entries.
+        /// How many entries there are.
         entries: u64,
     },
     /// Locked by another process.
@@ -39,23 +40,23 @@ pub enum LedgerError {
         "another process uses the ledger {path} (it holds the lock {lock}); wait until it has ended, or end it"
     )]
     InUse {
-        /// The ledger.
+        /// The ledger's file.
         path: PathBuf,
-        /// The lock.
+        /// The lock file that the other process holds.
         lock: PathBuf,
     },
-    /// Some other file.
+    /// A file that is something else.
     #[error("{path} is not a ledger ({reason}); check the path")]
     NotALedger {
-        /// The ledger.
+        /// The ledger's file.
         path: PathBuf,
-        /// What was reported.
+        /// As SQLite or the system reports it.
         reason: String,
     },
     /// No right to write.
     #[error("{path} or its folder can only be read; allow its owner to write there, and start again")]
     ReadOnly {
-        /// The ledger.
+        /// The ledger's file.
         path: PathBuf,
     },
     /// No such folder, or no right to use it.
@@ -63,31 +64,31 @@ pub enum LedgerError {
         "{path} cannot be opened ({reason}); check that its folder exists and that this user may write there"
     )]
     NoAccess {
-        /// The ledger.
+        /// The ledger's file.
         path: PathBuf,
-        /// What was reported.
+        /// As SQLite or the system reports it.
         reason: String,
     },
     /// Rights that are too wide.
     #[error("others than its owner may write to {path} (mode {mode:o}); take that right away with chmod 600")]
     OthersMayWrite {
-        /// The ledger.
+        /// The ledger's file.
         path: PathBuf,
-        /// Its mode.
+        /// Its permission bits.
         mode: u32,
     },
-    /// No room.
+    /// The disk is full.
     #[error("the disk with {path} is full: nothing was released; make room and start again")]
     Full {
-        /// The ledger.
+        /// The ledger's file.
         path: PathBuf,
     },
     /// A file system without what a ledger needs.
     #[error("{path} cannot be kept safely on this file system ({reason}); move the ledger to a local disk")]
     UnsafePlace {
-        /// The ledger.
+        /// The ledger's file.
         path: PathBuf,
-        /// What was reported.
+        /// As SQLite or the system reports it.
         reason: String,
     },
     /// Any other failure of the disk or of SQLite.
@@ -95,33 +96,33 @@ pub enum LedgerError {
         "the ledger {path} could not be read or written ({reason}); nothing was released; mend that and start again"
     )]
     Failed {
-        /// The ledger.
+        /// The ledger's file.
         path: PathBuf,
-        /// What was reported.
+        /// As SQLite or the system reports it.
         reason: String,
     },
     /// A write failed earlier in this process.
     #[error("the ledger {path} failed before and is not written any more by this process; start again")]
     Stopped {
-        /// The ledger.
+        /// The ledger's file.
         path: PathBuf,
     },
-    /// From the future.
+    /// Written by a newer program.
     #[error("the ledger {path} has format {found} and this program knows up to {known}; use a newer program")]
     NewerFormat {
-        /// The ledger.
+        /// The ledger's file.
         path: PathBuf,
-        /// What was found.
+        /// What the file has.
         found: u32,
-        /// The newest known.
+        /// The newest format that this program reads.
         known: u32,
     },
     /// What SQLite itself finds wrong.
     #[error("the file {path} is cut or damaged ({reason}); put back a copy that is whole and as recent")]
     Damaged {
-        /// The ledger.
+        /// The ledger's file.
         path: PathBuf,
-        /// What was reported.
+        /// As SQLite or the system reports it.
         reason: String,
     },
 
@@ -130,25 +131,25 @@ pub enum LedgerError {
         "entry {seq} of {path} was changed: it does not have the hash that it was written with; do not trust it"
     )]
     Changed {
-        /// The ledger.
+        /// The ledger's file.
         path: PathBuf,
-        /// The entry.
+        /// Number of the entry, from 1.
         seq: u64,
     },
-    /// A missing entry.
+    /// An entry was taken out of the middle.
     #[error("entry {seq} of {path} is missing, and later ones are there; do not trust the rest")]
     Gap {
-        /// The ledger.
+        /// The ledger's file.
         path: PathBuf,
-        /// The entry.
+        /// Number of the entry, from 1.
         seq: u64,
     },
     /// An entry in a wrong place.
     #[error("entry {seq} of {path} is not where it was written: entries were reordered; do not trust them")]
     Reordered {
-        /// The ledger.
+        /// The ledger's file.
         path: PathBuf,
-        /// The entry.
+        /// Number of the entry, from 1.
         seq: u64,
     },
     /// An entry whose own hash is right and whose link is not.
@@ -156,9 +157,9 @@ pub enum LedgerError {
         "entry {seq} of {path} does not follow the entry before it: one of them was put in or replaced; do not trust them"
     )]
     Detached {
-        /// The ledger.
+        /// The ledger's file.
         path: PathBuf,
-        /// The entry.
+        /// Number of the entry, from 1.
         seq: u64,
     },
     /// An entry of a kind that this program does not know.
@@ -166,21 +167,21 @@ pub enum LedgerError {
         "entry {seq} of {path} has the unknown kind {kind:?}; use the program that wrote it, or a newer one"
     )]
     UnknownKind {
-        /// The ledger.
+        /// The ledger's file.
         path: PathBuf,
-        /// The entry.
+        /// Number of the entry, from 1.
         seq: u64,
-        /// Its kind.
+        /// The kind that this program does not know.
         kind: String,
     },
     /// An entry with correct hashes that cannot stand where it stands.
     #[error("entry {seq} of {path} does not make sense ({reason}); do not trust the ledger")]
     Senseless {
-        /// The ledger.
+        /// The ledger's file.
         path: PathBuf,
-        /// The entry.
+        /// Number of the entry, from 1.
         seq: u64,
-        /// What was reported.
+        /// As SQLite or the system reports it.
         reason: String,
     },
     /// Two charges or payloads for one round.
@@ -189,27 +190,27 @@ pub enum LedgerError {
          trust the ledger"
     )]
     SecondPayload {
-        /// The ledger.
+        /// The ledger's file.
         path: PathBuf,
-        /// The entry.
+        /// Number of the entry, from 1.
         seq: u64,
-        /// The earlier entry.
+        /// The entry that charged the round before.
         first: u64,
-        /// The run.
+        /// Hash of the run's contract, in hexadecimal digits.
         run: String,
-        /// The round.
+        /// Counted from 1.
         round: u32,
     },
     /// A payload of another length than its entry says.
     #[error("entry {seq} of {path} says that {stated} bytes left, and {found} are stored; do not trust it")]
     WrongLength {
-        /// The ledger.
+        /// The ledger's file.
         path: PathBuf,
-        /// The entry.
+        /// Number of the entry, from 1.
         seq: u64,
         /// What the entry says.
         stated: u64,
-        /// What was found.
+        /// What the file has.
         found: u64,
     },
     /// Entries are missing at the end.
@@ -218,33 +219,33 @@ pub enum LedgerError {
          recent copy, or what was spent since is forgotten"
     )]
     Truncated {
-        /// The ledger.
+        /// The ledger's file.
         path: PathBuf,
-        /// How many entries.
+        /// How many entries there are.
         entries: u64,
         /// How many the head file says.
         head: u64,
     },
     /// The head file belongs to another history.
     #[error(
-        "entry {seq} of {path} is not the one that its head file names: this is another ledger, or it was written anew; put \
+        "entry {seq} of {path} is not the one that its head file names: this is another ledger, or it was rewritten; put \
          back the one that belongs to the head file"
     )]
     OtherHead {
-        /// The ledger.
+        /// The ledger's file.
         path: PathBuf,
-        /// The entry.
+        /// Number of the entry, from 1.
         seq: u64,
     },
-    /// No head file.
+    /// The `.head` file beside the ledger is missing.
     #[error(
         "{head} is missing, so entries at the ledger's end may be missing too; put it back, or, if you are sure that the \
          {entries} entries are all, run `padmm ledger verify LEDGER --restore-head`, which notes it in the ledger"
     )]
     HeadMissing {
-        /// The head file.
+        /// The `.head` file beside the ledger.
         head: PathBuf,
-        /// How many entries.
+        /// How many entries there are.
         entries: u64,
     },
     /// A head file that is none.
@@ -253,7 +254,7 @@ pub enum LedgerError {
          whole, run `padmm ledger verify LEDGER --restore-head`"
     )]
     HeadUnreadable {
-        /// The head file.
+        /// The `.head` file beside the ledger.
         head: PathBuf,
     },
 
@@ -268,11 +269,11 @@ pub enum LedgerError {
     CapReached {
         /// What it is about.
         what: String,
-        /// Spent so far.
+        /// ε that was spent or reserved before.
         spent: f64,
         /// What it would come to.
         total: f64,
-        /// The cap.
+        /// The ε that the site allows.
         cap: f64,
         /// The delta of all three.
         delta: f64,
@@ -280,17 +281,17 @@ pub enum LedgerError {
     /// A run that was never started.
     #[error("run {run} was not started in the ledger {path}; start it before anything else")]
     UnknownRun {
-        /// The ledger.
+        /// The ledger's file.
         path: PathBuf,
-        /// The run.
+        /// Hash of the run's contract, in hexadecimal digits.
         run: String,
     },
     /// A run that was started otherwise.
     #[error("run {run} was started in the ledger {path} with another {what}; a run never changes")]
     RunDiffers {
-        /// The ledger.
+        /// The ledger's file.
         path: PathBuf,
-        /// The run.
+        /// Hash of the run's contract, in hexadecimal digits.
         run: String,
         /// What it is about.
         what: &'static str,
@@ -302,39 +303,39 @@ pub enum LedgerError {
          not at all: if that was a test build, count what it released as not protected, and make a new plan"
     )]
     OtherNoise {
-        /// The ledger.
+        /// The ledger's file.
         path: PathBuf,
-        /// The run.
+        /// Hash of the run's contract, in hexadecimal digits.
         run: String,
-        /// In the ledger.
+        /// Where the run's noise came from so far.
         recorded: String,
-        /// Of this process.
+        /// Where this process takes noise from.
         here: String,
     },
     /// A run that is finished.
     #[error("run {run} is finished in the ledger {path}; nothing is added to it")]
     RunOver {
-        /// The ledger.
+        /// The ledger's file.
         path: PathBuf,
-        /// The run.
+        /// Hash of the run's contract, in hexadecimal digits.
         run: String,
     },
     /// A second charge for a round.
     #[error("round {round} of run {run} was charged already in {path}; a round is released at most once")]
     AlreadyCharged {
-        /// The ledger.
+        /// The ledger's file.
         path: PathBuf,
-        /// The run.
+        /// Hash of the run's contract, in hexadecimal digits.
         run: String,
-        /// The round.
+        /// Counted from 1.
         round: u32,
     },
     /// A release that the plan does not have.
     #[error("round {round} of run {run} has no release in its plan, or another one; nothing was charged")]
     NotPlanned {
-        /// The run.
+        /// Hash of the run's contract, in hexadecimal digits.
         run: String,
-        /// The round.
+        /// Counted from 1.
         round: u32,
     },
     /// A release without a charge.
@@ -342,25 +343,23 @@ pub enum LedgerError {
         "round {round} of run {run} was not charged before its release was to be written; nothing was released"
     )]
     NotCharged {
-        /// The run.
+        /// Hash of the run's contract, in hexadecimal digits.
         run: String,
-        /// The round.
+        /// Counted from 1.
         round: u32,
     },
     /// A neighbour contradicts itself.
     #[error(
-        "{sender} sent two different messages for stage {stage}, turn {turn} of run {run}; the first is kept, and the site \
+        "{sender} sent two different messages for {turn} of run {run}; the first is kept, and the site \
          should be asked about the second"
     )]
     SecondMessage {
-        /// The run.
+        /// Hash of the run's contract, in hexadecimal digits.
         run: String,
-        /// Who sent them.
+        /// The neighbour's name in the plan.
         sender: String,
-        /// The stage.
-        stage: u32,
-        /// The turn.
-        turn: u32,
+        /// The turn that both are for.
+        turn: Turn,
     },
     /// Refused by the privacy core.
     #[error(transparent)]

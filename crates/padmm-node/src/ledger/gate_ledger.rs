@@ -17,7 +17,7 @@ pub type Opener = Box<dyn Fn(&[u8]) -> Result<Payload, String> + Send>;
 ///
 /// A debit is a reservation in memory; the charge becomes durable together with the envelope, in one transaction, before the gate has
 /// a release to hand out. A process that ends in between has released nothing and is charged nothing; a round that failed in a
-/// process that goes on stays charged there, and [`SiteLedger::forfeit`] makes that last.
+/// process that continues stays charged there, and [`SiteLedger::forfeit`] makes that last.
 pub struct GateLedger {
     ledger: Arc<Mutex<SiteLedger>>,
     run: String,

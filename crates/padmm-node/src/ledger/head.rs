@@ -12,12 +12,12 @@ use super::chain::Digest;
 use super::error::LedgerError;
 use super::store::{beside, for_owner, io};
 
-/// The last entry.
+/// Number and hash of a ledger's newest entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Head {
     /// Its position; the number of entries.
     pub seq: u64,
-    /// Its hash.
+    /// SHA-256 of the entry and the hash before it.
     pub hash: Digest,
 }
 
@@ -31,7 +31,7 @@ impl Head {
     fn parse(text: &str) -> Option<Self> {
         let mut lines = text.lines();
         let (title, seq, hash) = (lines.next()?, lines.next()?, lines.next()?);
-        let head = Head { seq: seq.parse().ok()?, hash: Digest::parse(hash)? };
+        let head = Self { seq: seq.parse().ok()?, hash: Digest::parse(hash)? };
         (title == TITLE && head.to_text() == text).then_some(head)
     }
 
@@ -46,7 +46,7 @@ impl Head {
             Err(error) => return Err(io(&head, &error)),
             Ok(_) => {}
         }
-        Head::parse(&text).map(Some).ok_or(LedgerError::HeadUnreadable { head })
+        Self::parse(&text).map(Some).ok_or(LedgerError::HeadUnreadable { head })
     }
 }
 
@@ -63,7 +63,7 @@ pub(super) struct HeadFile {
 
 impl HeadFile {
     /// Makes it with `head` in it. It gets its name when it is whole and on the disk.
-    pub fn make(ledger: &Path, head: Head) -> Result<(), LedgerError> {
+    pub(super) fn make(ledger: &Path, head: Head) -> Result<(), LedgerError> {
         let (path, draft) = (head_path(ledger), beside(ledger, "head.new"));
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(true);
@@ -78,7 +78,7 @@ impl HeadFile {
     }
 
     /// Opens it and writes `head` into it.
-    pub fn open(ledger: &Path, head: Head) -> Result<Self, LedgerError> {
+    pub(super) fn open(ledger: &Path, head: Head) -> Result<Self, LedgerError> {
         let path = head_path(ledger);
         let file = OpenOptions::new().write(true).open(&path).map_err(|error| io(&path, &error))?;
         let mut head_file = Self { path, file };
@@ -86,8 +86,8 @@ impl HeadFile {
         Ok(head_file)
     }
 
-    /// Overwrites it.
-    pub fn write(&mut self, head: Head) -> Result<(), LedgerError> {
+    /// Overwrites the file in place, without waiting for the disk.
+    pub(super) fn write(&mut self, head: Head) -> Result<(), LedgerError> {
         let text = head.to_text();
         let write = |file: &mut File| {
             file.seek(SeekFrom::Start(0))?;

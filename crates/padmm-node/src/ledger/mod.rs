@@ -2,8 +2,8 @@
 //!
 //! A ledger is an SQLite file that is only ever appended to. Every entry carries the hash of the one before it, and the last
 //! hash is kept beside the file as well, so that a changed, missing, reordered or cut ledger is noticed and named before
-//! anything else leaves the site. An older copy that is put back together with its own head file looks like a ledger
-//! that never went on; only the neighbours, whose envelopes name the position and hash they were sent at, can tell.
+//! anything else leaves the site. An older copy that is restored together with its own head file looks like a ledger
+//! that never continued; only the neighbours, whose envelopes name the position and hash they were sent at, can tell.
 //!
 //! | question | file |
 //! |---|---|

@@ -1,5 +1,6 @@
 //! A run in the ledger: its start, its charges and releases, its losses, its end.
 
+use padmm_core::message::Turn;
 use padmm_privacy::{Delta, Epsilon, Event, Payload, PrivacyError, Spending};
 
 use super::chain::Digest;
@@ -27,7 +28,7 @@ pub struct PlannedRelease {
 pub struct RunStart {
     /// Hash of the contract, in hexadecimal digits.
     pub run: String,
-    /// The plan's name.
+    /// What people call the plan; two runs may share it.
     pub plan_name: String,
     /// The site's name in the plan.
     pub site: String,
@@ -48,16 +49,16 @@ pub struct RunStart {
 pub struct SealRequest<'a> {
     /// Round, counted from 1.
     pub round: u32,
-    /// What was released.
+    /// The integers that will leave.
     pub payload: &'a Payload,
     /// Position of the release in this ledger.
     pub seq: u64,
-    /// Hash of the entry before it: a neighbour that keeps it can tell whether this ledger was ever put back.
+    /// Hash of the entry before it: a neighbour that keeps it can tell whether this ledger was ever replaced by an older copy.
     pub previous_head: Digest,
 }
 
 impl SiteLedger {
-    /// Enters a run, or goes on with it if it was entered before.
+    /// Enters a run, or continues it if it was entered before.
     ///
     /// Refused if what was spent so far and every release of the run that is not charged yet would cross the cap together.
     pub fn start_run(&mut self, start: &RunStart) -> Result<(), LedgerError> {
@@ -209,7 +210,7 @@ impl SiteLedger {
         Ok(())
     }
 
-    /// Charges a round for good in which nothing leaves.
+    /// Charges a round permanently in which nothing leaves.
     pub fn forfeit(&mut self, run: &str, release: &PlannedRelease, reason: &str) -> Result<(), LedgerError> {
         let round = release.round;
         let state = self.running(run)?;
@@ -231,7 +232,7 @@ impl SiteLedger {
         Ok(())
     }
 
-    /// Charges for good what was reserved for a round that then failed; nothing if nothing was.
+    /// Charges permanently what was reserved for a round that then failed; nothing if nothing was.
     pub fn forfeit_reserved(&mut self, run: &str, round: u32, reason: &str) -> Result<(), LedgerError> {
         match self.reserved.get(&(run.to_owned(), round)).copied() {
             Some(release) if !self.is_stopped => self.forfeit(run, &release, reason),
@@ -239,18 +240,14 @@ impl SiteLedger {
         }
     }
 
-    /// Notes that the run goes on without a neighbour. A loss that is known already is not written again.
-    pub fn lose_neighbour(
-        &mut self,
-        run: &str,
-        neighbour: &str,
-        stage: u32,
-        turn: u32,
-    ) -> Result<(), LedgerError> {
+    /// Notes that the run continues without a neighbour. A loss that is known already is not written again.
+    pub fn lose_neighbour(&mut self, run: &str, neighbour: &str, turn: Turn) -> Result<(), LedgerError> {
         if self.running(run)?.losses.iter().any(|loss| loss.neighbour == neighbour) {
             return Ok(());
         }
-        let lost = NeighbourLost { run: run.to_owned(), neighbour: neighbour.to_owned(), stage, turn };
+        let (stage, number) = (turn.stage.number(), turn.number);
+        let lost =
+            NeighbourLost { run: run.to_owned(), neighbour: neighbour.to_owned(), stage, turn: number };
         let around = (Point::LossBeforeCommit, Point::LossAfterCommit);
         self.append(Entry::NeighbourLost(lost), None, Some(around))
     }

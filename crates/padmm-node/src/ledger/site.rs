@@ -65,7 +65,7 @@ impl SiteLedger {
         Self::open_locked(path, lock)
     }
 
-    /// Opens a ledger, which no other process may use meanwhile, and goes on only if all of it is as it was written.
+    /// Opens a ledger, which no other process may use meanwhile, and continues only if all of it is as it was written.
     pub fn open(path: &Path) -> Result<Self, LedgerError> {
         store::exists(path)?;
         Self::open_locked(path, store::lock(path)?)
@@ -82,7 +82,7 @@ impl SiteLedger {
         Ok(Self::new(path.to_owned(), connection, state, last, head_file, Some(lock)))
     }
 
-    /// Opens a ledger whose head file is missing, writes the head anew and an entry that says so. For the site to do by hand when
+    /// Opens a ledger whose head file is missing, writes a new head file and an entry that says so. For the site to do by hand when
     /// it knows that no entry is missing at the end; a head file that disagrees is never accepted.
     pub fn restore_head(path: &Path) -> Result<Self, LedgerError> {
         store::exists(path)?;
@@ -136,7 +136,7 @@ impl SiteLedger {
         &self.path
     }
 
-    /// The last entry.
+    /// Number and hash of the newest entry.
     pub fn head(&self) -> Head {
         self.head
     }

@@ -1,5 +1,6 @@
 //! What follows from the entries: the cap, what was spent, and how far each run is.
 
+use padmm_core::message::Turn;
 use padmm_privacy::{Budget, Epsilon, Event, PrivacyError, Spending};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -24,23 +25,21 @@ pub struct Charge {
     pub is_released: bool,
 }
 
-/// A neighbour that a run goes on without.
+/// A neighbour that a run continues without.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Loss {
-    /// Its name.
+    /// Its name in the plan.
     pub neighbour: String,
-    /// The stage whose message did not come.
-    pub stage: u32,
-    /// The turn of that stage.
-    pub turn: u32,
+    /// The first turn without it.
+    pub turn: Turn,
 }
 
 /// How far a run is.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunState {
-    /// How it began.
+    /// The entry that started it.
     pub start: RunStarted,
-    /// When.
+    /// UTC, to the second.
     pub started_at: String,
     /// When it was last written about.
     pub last_at: String,
@@ -113,7 +112,7 @@ impl State {
         &self.opened
     }
 
-    /// When.
+    /// UTC, to the second.
     pub fn opened_at(&self) -> &str {
         &self.opened_at
     }
@@ -153,7 +152,7 @@ impl State {
         self.order.iter().map(|run| &self.runs[run])
     }
 
-    /// One run.
+    /// The run of this contract hash, if it was ever entered.
     pub fn run(&self, run: &str) -> Option<&RunState> {
         self.runs.get(run)
     }
@@ -186,7 +185,8 @@ impl State {
             }
             Entry::Forfeited(Forfeited { run, round, .. }) => self.charge(run, *round, change, at()),
             Entry::NeighbourLost(lost) => {
-                let loss = Loss { neighbour: lost.neighbour.clone(), stage: lost.stage, turn: lost.turn };
+                let turn = lost.turn().expect("a loss in no stage of a run was refused");
+                let loss = Loss { neighbour: lost.neighbour.clone(), turn };
                 let run = self.known(&lost.run);
                 run.losses.push(loss);
                 run.last_at = at();
@@ -259,6 +259,7 @@ impl State {
                 let charge = Charge { seq, event, n_features, exponent, is_released: false };
                 self.check_charge(state, &f.site, f.round, f.rho.value(), charge).map(Some)
             }
+            Entry::NeighbourLost(lost) if lost.turn().is_none() => senseless("its stage is not one of a run"),
             _ => Ok(None),
         }
     }

@@ -37,7 +37,7 @@ CREATE TABLE IF NOT EXISTS announced(
   PRIMARY KEY(run, sender));
 ";
 
-/// `<path>.<what>`.
+/// The path of the file `<path>.<what>` beside a ledger.
 pub(super) fn beside(path: &Path, what: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".");

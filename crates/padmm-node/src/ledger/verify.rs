@@ -73,7 +73,7 @@ impl LedgerView {
         &self.entries
     }
 
-    /// The last entry.
+    /// Number and hash of the newest entry.
     pub fn head(&self) -> Head {
         self.head
     }
@@ -82,11 +82,11 @@ impl LedgerView {
 /// What a ledger that was verified holds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Verified {
-    /// Entries.
+    /// How many entries the chain has.
     pub entries: u64,
     /// The last of them.
     pub head: Head,
-    /// Runs.
+    /// How many runs were entered.
     pub runs: usize,
     /// Releases of all runs.
     pub releases: usize,

@@ -1,27 +1,27 @@
 //! A release leaves when every neighbour has it in writing that it will.
 //!
 //! A release that is committed in the ledger is announced first: which entry of which ledger it is, and the SHA-256 of its frame. A
-//! neighbour brings that to its disk and gives a receipt; when all that are left have given theirs, the release leaves, to anybody
+//! neighbour writes that to its disk and sends a receipt; when all that are left have given theirs, the release leaves, to anybody
 //! at all. So every release that was ever seen is in the durable memory of every neighbour that took part then, and if the
-//! ledger is put back to an earlier state, one of them whose disk still has its memory is enough to find it out.
+//! ledger is replaced by an older copy, one of them whose disk still has its memory is enough to find it out.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use padmm_core::message::Stage;
+use padmm_core::message::{SiteIndex, Turn};
 use sha2::{Digest as _, Sha256};
 
-use super::peer::Peer;
-use super::{FIRST_WANT, LAST_WANT, Session, SessionError, place_name};
+use super::peer::PeerState;
+use super::{FIRST_RETRY, SLOWEST_RETRY, Session, SessionError};
 use crate::fault::{self, Point};
 use crate::frame::{Announcement, Frame, Shown};
 use crate::ledger::{Announced, Digest};
-use crate::shelf::Bytes;
+use crate::outbox::Bytes;
 use crate::transport::Transport;
 
 /// A release that is committed here and may not have left.
 pub(super) struct Pending {
-    turn: u32,
+    round: u32,
     entry: u64,
     digest: [u8; 32],
     announcement: Bytes,
@@ -31,15 +31,15 @@ pub(super) struct Pending {
 impl Session {
     /// What is to be cleared before the release with these bytes leaves.
     pub(super) fn pending(&self, release: Bytes) -> Result<Pending, SessionError> {
-        let Ok(Frame::Speech(speech)) = Frame::decode(&release) else {
+        let Ok(Frame::Model(model)) = Frame::decode(&release) else {
             return Err(SessionError::Stored { reason: "a release of it cannot be read".to_owned() });
         };
         let digest: [u8; 32] = Sha256::digest(&release).into();
-        let (turn, entry) = (speech.turn, speech.entry);
+        let (round, entry) = (model.turn.number, model.entry);
         let ledger = self.ledger().genesis().0;
-        let frame = Announcement { origin: self.origin, turn, ledger, entry, head: speech.head, digest };
-        let announcement = self.shelf.sign(&Frame::Announce(frame));
-        Ok(Pending { turn, entry, digest, announcement, release })
+        let frame = Announcement { origin: self.origin, round, ledger, entry, head: model.head, digest };
+        let announcement = self.outbox.sign(&Frame::Announce(frame));
+        Ok(Pending { round, entry, digest, announcement, release })
     }
 
     /// Tells every neighbour that is left of a release that is committed.
@@ -53,7 +53,7 @@ impl Session {
         fault::at(Point::AnnounceBefore);
         for peer in self.peers.iter_mut().filter(|p| !p.is_lost) {
             peer.has_receipted = false;
-            peer.announcing.again(now + FIRST_WANT, FIRST_WANT);
+            peer.announcing.again(now + FIRST_RETRY, FIRST_RETRY);
             transport.send(peer.site(), Arc::clone(&pending.announcement));
         }
         self.pending = Some(pending);
@@ -62,7 +62,7 @@ impl Session {
     }
 
     /// Tells a neighbour again that has come back.
-    pub(super) fn announce_to(&self, peer: &Peer, transport: &dyn Transport) {
+    pub(super) fn announce_to(&self, peer: &PeerState, transport: &dyn Transport) {
         if let Some(pending) = self.pending.as_ref().filter(|_| !peer.has_receipted) {
             transport.send(peer.site(), Arc::clone(&pending.announcement));
         }
@@ -72,26 +72,26 @@ impl Session {
     pub(super) fn announce_again(&mut self, now: Duration, transport: &dyn Transport) {
         let Some(pending) = &self.pending else { return };
         for peer in self.peers.iter_mut().filter(|p| !p.is_lost && !p.has_receipted) {
-            if peer.announcing.is_due(now, LAST_WANT) {
+            if peer.announcing.is_due(now, SLOWEST_RETRY) {
                 transport.send(peer.site(), Arc::clone(&pending.announcement));
             }
         }
     }
 
     /// Whose receipt is still to come.
-    pub(super) fn owing_receipts(&self) -> impl Iterator<Item = &Peer> {
+    pub(super) fn owing_receipts(&self) -> impl Iterator<Item = &PeerState> {
         self.living().filter(|p| self.pending.is_some() && !p.has_receipted)
     }
 
     pub(super) fn handle_receipt(
         &mut self,
-        from: usize,
-        (whose, entry, digest): (u16, u64, [u8; 32]),
+        from: SiteIndex,
+        (whose, entry, digest): (SiteIndex, u64, [u8; 32]),
         transport: &dyn Transport,
     ) {
         let is_awaited = |p: &Pending| (p.entry, p.digest) == (entry, digest);
-        if usize::from(whose) != self.me() || !self.pending.as_ref().is_some_and(is_awaited) {
-            // A receipt of an earlier round that comes late.
+        if whose != self.me() || !self.pending.as_ref().is_some_and(is_awaited) {
+            // A late receipt for an earlier round.
             return;
         }
         if let Some(peer) = self.peer(from) {
@@ -103,19 +103,19 @@ impl Session {
     /// Lets the release go if every neighbour that is left has kept its announcement. One that is about to be left behind no
     /// longer counts, and with nobody left there is nobody to send it to.
     pub(super) fn clear(&mut self, transport: &dyn Transport) {
-        let staying: Vec<&Peer> = self.living().filter(|p| !p.is_leaving).collect();
+        let staying: Vec<&PeerState> = self.living().filter(|p| !p.is_leaving).collect();
         if staying.is_empty() || !staying.iter().all(|p| p.has_receipted) {
             return;
         }
-        if let Some(Pending { turn, release, .. }) = self.pending.take() {
-            self.deliver(Stage::Model, turn, release, transport);
+        if let Some(Pending { round, release, .. }) = self.pending.take() {
+            self.deliver(Turn::model(round), release, transport);
         }
     }
 
     /// A neighbour announces a release. It is kept with the next commit, and what was kept before gets its receipt again.
     pub(super) fn handle_announcement(
         &mut self,
-        from: usize,
+        from: SiteIndex,
         new: Announcement,
         bytes: &[u8],
         transport: &dyn Transport,
@@ -125,7 +125,7 @@ impl Session {
             return self.tell_lost(from, transport);
         }
         let Ok(bytes) = Shown::try_from(bytes) else { return };
-        if new.turn > self.start.rounds {
+        if new.round > self.start.rounds {
             // Each round is written once: nobody can keep the disk busy for longer than a run takes.
             return self.refuse(from, "announcement", "announces a round that the plan does not have");
         }
@@ -141,13 +141,15 @@ impl Session {
             Some((known, _)) if known.ledger != new.ledger => {
                 Some("announces a release from another ledger than before in this run".to_owned())
             }
-            Some((known, _)) => match (new.turn.cmp(&known.turn), new.entry.cmp(&known.entry)) {
+            Some((known, _)) => match (new.round.cmp(&known.round), new.entry.cmp(&known.entry)) {
                 (std::cmp::Ordering::Greater, std::cmp::Ordering::Greater) => None,
                 // An earlier one that comes late; it had its receipt.
                 (std::cmp::Ordering::Less, std::cmp::Ordering::Less) => return,
                 _ => {
-                    let place = place_name(Stage::Model, new.turn);
-                    Some(format!("announces {place} in another way than before: its ledger was put back"))
+                    let round = new.round;
+                    Some(format!(
+                        "announces round {round} in another way than before: its ledger was put back"
+                    ))
                 }
             },
         };
@@ -160,12 +162,12 @@ impl Session {
         }
     }
 
-    /// Brings to the disk what neighbours have announced since the last time, in one commit, and gives the receipts.
+    /// Writes what neighbours have announced since the last time to the disk, in one commit, and sends the receipts.
     pub(super) fn keep_announcements(&mut self, transport: &dyn Transport) -> Result<(), SessionError> {
         let mut rows = vec![];
         for peer in self.peers.iter().filter(|p| !p.is_lost) {
             if let Some((new, bytes)) = &peer.arriving {
-                let (run, sender) = (self.run.clone(), self.names[peer.site()].clone());
+                let (run, sender) = (self.run.clone(), self.name(peer.site()).to_owned());
                 let (ledger, entry) = (Digest(new.ledger), new.entry);
                 rows.push(Announced { run, sender, ledger, entry, bytes: bytes.to_vec() });
             }
@@ -174,7 +176,7 @@ impl Session {
             return Ok(());
         }
         self.ledger().keep_announced(&rows)?;
-        for site in self.living().map(Peer::site).collect::<Vec<_>>() {
+        for site in self.living().map(PeerState::site).collect::<Vec<_>>() {
             let peer = self.peer(site).expect("a living neighbour is a neighbour");
             let Some((new, bytes)) = peer.arriving.take() else { continue };
             let (entry, digest) = (new.entry, new.digest);
@@ -185,8 +187,8 @@ impl Session {
         Ok(())
     }
 
-    fn give_receipt(&self, site: usize, entry: u64, digest: [u8; 32], transport: &dyn Transport) {
-        let frame = Frame::Receipt { origin: self.origin, whose: site as u16, entry, digest };
-        transport.send(site, self.shelf.sign(&frame));
+    fn give_receipt(&self, site: SiteIndex, entry: u64, digest: [u8; 32], transport: &dyn Transport) {
+        let frame = Frame::Receipt { origin: self.origin, whose: site, entry, digest };
+        transport.send(site, self.outbox.sign(&frame));
     }
 }

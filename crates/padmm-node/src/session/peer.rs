@@ -3,19 +3,19 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use padmm_core::message::Stage;
+use padmm_core::message::{SiteIndex, Turn};
 use padmm_privacy::NoiseSchedule;
 
 use crate::frame::{Announcement, MOST_SHOWN, Shown};
 use crate::identity::PublicKey;
-use crate::shelf::Bytes;
+use crate::outbox::Bytes;
 
 /// What is known of a neighbour before the run.
 #[derive(Clone, Debug)]
 pub struct Neighbour {
-    /// Its place in the contract.
-    pub site: usize,
-    /// Its identity key.
+    /// Which of the plan's sites it is.
+    pub site: SiteIndex,
+    /// The key that its frames must be signed with.
     pub key: PublicKey,
     /// The noise of its releases, which the plan tells: their grid must be the plan's.
     pub noise: Option<NoiseSchedule>,
@@ -50,21 +50,21 @@ pub(super) struct Backoff {
 
 impl Backoff {
     fn new(now: Duration) -> Self {
-        Backoff { next: now, patience: Duration::from_millis(100) }
+        Self { next: now, patience: Duration::from_millis(100) }
     }
 
     /// A new question: the first time is at `first`.
-    pub fn again(&mut self, first: Duration, patience: Duration) {
+    pub(super) fn again(&mut self, first: Duration, patience: Duration) {
         (self.next, self.patience) = (first, patience);
     }
 
     /// When it is time to ask.
-    pub fn next(&self) -> Duration {
+    pub(super) fn next(&self) -> Duration {
         self.next
     }
 
     /// Whether it is time to ask, and then more patiently for the next time.
-    pub fn is_due(&mut self, now: Duration, longest: Duration) -> bool {
+    pub(super) fn is_due(&mut self, now: Duration, longest: Duration) -> bool {
         if now < self.next {
             return false;
         }
@@ -75,7 +75,7 @@ impl Backoff {
 }
 
 /// What is known of it now.
-pub(super) struct Peer {
+pub(super) struct PeerState {
     pub neighbour: Neighbour,
     pub has_greeted: bool,
     /// It announced a release of ours that has not been seen yet.
@@ -93,22 +93,22 @@ pub(super) struct Peer {
     pub is_leaving: bool,
     pub is_lost: bool,
     /// Its messages of turns that are not over.
-    pub held: BTreeMap<(Stage, u32), Vec<u8>>,
+    pub held: BTreeMap<Turn, Vec<u8>>,
     /// What it has announced and is not on our disk yet.
     pub arriving: Option<(Announcement, Shown)>,
     /// It has our newest announcement on its disk.
     pub has_receipted: bool,
-    /// For a message of the turn.
-    pub wanting: Backoff,
-    /// For a greeting.
+    /// When to request its message of the turn again.
+    pub requesting: Backoff,
+    /// When to ask for a greeting again.
     pub asking: Backoff,
-    /// For a receipt.
+    /// When to announce the pending release again.
     pub announcing: Backoff,
 }
 
-impl Peer {
-    pub fn new(neighbour: Neighbour, now: Duration) -> Self {
-        Peer {
+impl PeerState {
+    pub(super) fn new(neighbour: Neighbour, now: Duration) -> Self {
+        Self {
             neighbour,
             has_greeted: false,
             owes_proof: false,
@@ -123,13 +123,13 @@ impl Peer {
             held: BTreeMap::new(),
             arriving: None,
             has_receipted: false,
-            wanting: Backoff::new(now),
+            requesting: Backoff::new(now),
             asking: Backoff::new(now),
             announcing: Backoff::new(now),
         }
     }
 
-    pub fn site(&self) -> usize {
+    pub(super) fn site(&self) -> SiteIndex {
         self.neighbour.site
     }
 }

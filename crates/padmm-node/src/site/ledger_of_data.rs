@@ -16,7 +16,7 @@ pub enum DataChoice {
     /// Nothing: only a site without any ledger gets a new one.
     #[default]
     Known,
-    /// They are a new state of the data of this ledger, which goes on.
+    /// They are a new state of the data of this ledger, which continues.
     Update(String),
     /// They are of other people: a ledger of this name is begun.
     New(String),
@@ -61,7 +61,7 @@ pub(super) fn in_memory(home: &Home) -> Result<SiteLedger, SiteError> {
 
 /// What is to become of the ledgers when the site works on its records.
 pub(super) enum Verdict {
-    /// These records are known: their ledger goes on.
+    /// These records are known: their ledger continues.
     Continue(LedgerView),
     /// A person says that they are a new state of this ledger's records.
     Update(LedgerView),
@@ -81,7 +81,7 @@ pub(super) struct Judgement {
 
 impl Judgement {
     /// The ledger of the records as it stands; none if they have none yet.
-    pub fn ledger(&self) -> Option<&LedgerView> {
+    pub(super) fn ledger(&self) -> Option<&LedgerView> {
         match &self.verdict {
             Verdict::Continue(view) | Verdict::Update(view) => Some(view),
             Verdict::Begin(_) => None,

@@ -8,18 +8,18 @@ use std::sync::{Mutex, MutexGuard};
 use std::time::SystemTime;
 
 use padmm_core::agent::Outcome;
-use padmm_core::message::Stage;
+use padmm_core::message::{SiteIndex, Stage, Turn};
 use padmm_core::model::{Model, Provenance};
 use padmm_core::plan::Output;
 use serde::Serialize;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
-use super::{Prepared, SiteError};
+use super::{Site, SiteError};
 use crate::identity::{LogFormat, to_hex};
 use crate::journal::{Journal, Level, Sent};
 use crate::ledger::RunStart;
-use crate::session::{Session, place_name};
+use crate::session::{Session, turn_name};
 
 #[derive(Default)]
 struct Inner {
@@ -28,7 +28,7 @@ struct Inner {
     egress: Option<File>,
     payloads: u64,
     bytes: u64,
-    last: Option<(Stage, u32, String)>,
+    last: Option<(Turn, String)>,
 }
 
 /// The outputs of one run at one site.
@@ -42,9 +42,9 @@ pub struct Outputs {
 /// What a run came to, as `result.json` has it. Nothing in it is computed from records beside what was released.
 #[derive(Clone, Debug, Serialize)]
 pub struct RunResult {
-    /// The plan's hash.
+    /// Hash of the contract, in hexadecimal digits.
     pub plan: String,
-    /// This site.
+    /// This site's name in the plan.
     pub site: String,
     /// Whether the run went to its end.
     pub finished: bool,
@@ -52,11 +52,11 @@ pub struct RunResult {
     pub rounds: u32,
     /// In which rounds each site took part, as far as is known here.
     pub took_part: BTreeMap<String, String>,
-    /// Who went on without whom, and from when.
+    /// Who continued without whom, and from when.
     pub departures: Vec<String>,
     /// Payloads that left, repeated ones included.
     pub payloads: u64,
-    /// Their bytes.
+    /// Bytes of all these payloads.
     pub bytes: u64,
     /// Where the noise came from.
     pub noise: String,
@@ -66,7 +66,7 @@ impl Outputs {
     /// For the run in `folder`.
     pub fn new(folder: &Path, site: &str, format: LogFormat) -> Self {
         let inner = Mutex::new(Inner::default());
-        Outputs { folder: folder.to_owned(), format, site: site.to_owned(), inner }
+        Self { folder: folder.to_owned(), format, site: site.to_owned(), inner }
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -77,7 +77,7 @@ impl Outputs {
         SiteError::Output { path: self.folder.join(name), reason: reason.to_string() }
     }
 
-    /// Opens the list of what left; a run that goes on appends to it.
+    /// Opens the list of what left; a run that continues appends to it.
     pub(super) fn begin(&self, names: &[String], start: &RunStart) {
         let path = self.folder.join("egress.csv");
         let is_new = !path.exists();
@@ -106,7 +106,7 @@ impl Outputs {
     /// Writes the model and the result; existing ones of this run are replaced, they are the same.
     pub(super) fn write_model(
         &self,
-        site: &Prepared,
+        site: &Site,
         session: &Session,
         outcome: &Outcome,
     ) -> Result<(), SiteError> {
@@ -145,19 +145,19 @@ impl Outputs {
     }
 
     /// What there is when no neighbour is left.
-    pub(super) fn write_partial(&self, site: &Prepared, session: &Session) -> Result<(), SiteError> {
+    pub(super) fn write_partial(&self, site: &Site, session: &Session) -> Result<(), SiteError> {
         self.write_result(site, session, false)
     }
 
-    fn write_result(&self, site: &Prepared, session: &Session, finished: bool) -> Result<(), SiteError> {
+    fn write_result(&self, site: &Site, session: &Session, finished: bool) -> Result<(), SiteError> {
         let (payloads, bytes) = {
             let inner = self.lock();
             (inner.payloads, inner.bytes)
         };
         let names = site.names();
         let departures = session.departures().into_iter().map(|d| {
-            let place = place_name(d.stage, d.turn);
-            format!("{} went on without {} from {place}", names[d.reporter], names[d.lost])
+            let place = turn_name(d.turn);
+            format!("{} went on without {} from {place}", names[d.reporter.0], names[d.lost.0])
         });
         let result = RunResult {
             plan: site.contract().hash().to_string(),
@@ -176,15 +176,15 @@ impl Outputs {
     }
 
     /// A site took part until everybody who is known to have heard it had lost it.
-    fn took_part(&self, site: &Prepared, session: &Session) -> BTreeMap<String, String> {
+    fn took_part(&self, site: &Site, session: &Session) -> BTreeMap<String, String> {
         let contract = site.contract();
         let rounds = contract.plan().settings().rounds;
         let departures = session.departures();
         let until = |i: usize| -> String {
             let lost: Vec<u32> = departures
                 .iter()
-                .filter(|d| d.lost == i && d.stage == Stage::Model)
-                .map(|d| d.turn - 1)
+                .filter(|d| d.lost == SiteIndex(i) && d.turn.stage == Stage::Model)
+                .map(|d| d.turn.number - 1)
                 .collect();
             match (lost.iter().min(), lost.len() == contract.neighbours(i).len()) {
                 (None, _) => format!("rounds 1 to {rounds}"),
@@ -226,18 +226,20 @@ impl Journal for Outputs {
         let mut inner = self.lock();
         // The same bytes go to every neighbour; they are hashed once.
         let digest = match &inner.last {
-            Some((stage, turn, digest)) if (*stage, *turn) == (sent.stage, sent.turn) => digest.clone(),
+            Some((turn, digest)) if *turn == sent.turn => digest.clone(),
             _ => to_hex(&Sha256::digest(sent.bytes)),
         };
-        inner.last = Some((sent.stage, sent.turn, digest.clone()));
+        inner.last = Some((sent.turn, digest.clone()));
         let at = timestamp();
         inner.payloads += 1;
         inner.bytes += sent.bytes.len() as u64;
-        let is_release = sent.stage == Stage::Model;
-        let rho =
-            if is_release { inner.rho.get(sent.turn as usize - 1).copied().unwrap_or(0.0) } else { 0.0 };
-        let (stage, turn, n) = (if is_release { "release" } else { "average" }, sent.turn, sent.bytes.len());
-        let to = inner.names.get(sent.to).cloned().unwrap_or_default();
+        let Turn { stage, number: turn } = sent.turn;
+        let (stage, rho) = match stage {
+            Stage::Model => ("release", inner.rho.get(turn as usize - 1).copied().unwrap_or(0.0)),
+            Stage::Average => ("average", 0.0),
+        };
+        let n = sent.bytes.len();
+        let to = inner.names.get(sent.to.0).cloned().unwrap_or_default();
         // The charge is that of the round: it is made once, however often and to however many its payload goes.
         let line = format!("{at},{stage},{turn},{to},{n},{rho:e},{digest},{}\n", sent.again);
         if let Some(file) = &mut inner.egress {

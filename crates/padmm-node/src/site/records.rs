@@ -4,23 +4,24 @@
 //! would tell them about the record, and no noise would be paid for it. So the only thing about the records that is compared with the plan is the
 //! number of rows, which is public; everything else is a warning for the site's own eyes.
 
+use padmm_core::message::SiteIndex;
 use padmm_core::schema::{Encoded, OWN_EYES};
 
 use super::SiteError;
 use crate::contract::Contract;
 use crate::identity::Home;
 
-/// The records of the site in place `me` of a plan: every row of its file is one.
+/// The records of the plan's site `me`: every row of its file is one.
 ///
 /// The errors are about the file, its header, the plan, and the number of rows.
-pub fn encode_records(home: &Home, contract: &Contract, me: usize) -> Result<Encoded, SiteError> {
+pub fn encode_records(home: &Home, contract: &Contract, me: SiteIndex) -> Result<Encoded, SiteError> {
     let loss = contract.plan().settings().loss;
     if loss.is_classification() != contract.schema().label().is_binary() {
         return Err(SiteError::Label { loss: loss.to_string() });
     }
     let file = home.config().data()?;
     let encoded = padmm_data::encode_site_file(file, contract.schema())?;
-    let site = &contract.sites()[me];
+    let site = &contract.sites()[me.0];
     let (found, planned) = (encoded.records.n_records(), site.records);
     if found != planned {
         let (file, site) = (file.to_owned(), site.name.to_string());

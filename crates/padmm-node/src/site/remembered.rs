@@ -3,17 +3,18 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use padmm_core::message::SiteIndex;
 use padmm_privacy::NoiseSchedule;
 
 use super::{SiteError, ledger_of_data};
-use crate::frame::{Announcement, Frame, PlanDigest, Shown, is_signed_by};
+use crate::frame::{Announcement, Frame, PlanDigest, Shown, is_signed_by, release_of};
 use crate::identity::{Card, PublicKey};
 use crate::ledger::SiteLedger;
-use crate::session::{Neighbour, release_of};
+use crate::session::Neighbour;
 
 /// A neighbour with what the site's ledgers, the open one and those of its other records in `folder`, hold of it.
 pub(super) fn neighbour(
-    site: usize,
+    site: SiteIndex,
     card: &Card,
     noise: Option<NoiseSchedule>,
     ledger: &SiteLedger,

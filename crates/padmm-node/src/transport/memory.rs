@@ -1,14 +1,16 @@
-//! Frames between sessions in one process, in made-up time: lost, repeated, delayed and reordered as a seed says. The same seed
+//! Frames between sessions in one process, in simulated time: lost, repeated, delayed and reordered as a seed says. The same seed
 //! gives the same run.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use padmm_core::message::SiteIndex;
+
 use super::Transport;
-use crate::frame::is_question;
-use crate::mailbox::{Event, Mailbox};
-use crate::shelf::{Bytes, Shelf};
+use crate::frame::is_request;
+use crate::mailbox::{Mailbox, NetworkEvent};
+use crate::outbox::{Bytes, Outbox};
 
 /// How often a site gives a sign of life.
 pub const HEARTBEAT: Duration = Duration::from_secs(1);
@@ -25,7 +27,7 @@ pub struct Weather {
 }
 
 struct Plugged {
-    shelf: Arc<Shelf>,
+    outbox: Arc<Outbox>,
     mailbox: Arc<Mailbox>,
     next_heartbeat: Duration,
 }
@@ -35,16 +37,16 @@ struct Inner {
     weather: Weather,
     random: u64,
     sent: u64,
-    neighbours: Vec<Vec<usize>>,
-    sites: BTreeMap<usize, Plugged>,
+    neighbours: Vec<Vec<SiteIndex>>,
+    sites: BTreeMap<SiteIndex, Plugged>,
     /// What is on its way, by time of arrival.
-    travelling: BTreeMap<(Duration, u64), (usize, usize, Bytes)>,
-    cut: BTreeSet<(usize, usize)>,
+    travelling: BTreeMap<(Duration, u64), (SiteIndex, SiteIndex, Bytes)>,
+    cut: BTreeSet<(SiteIndex, SiteIndex)>,
     watch: Option<Watch>,
 }
 
 /// Sees a frame that a site puts on the wire: who, to whom, what.
-type Watch = Box<dyn Fn(usize, usize, &[u8]) + Send>;
+type Watch = Box<dyn Fn(SiteIndex, SiteIndex, &[u8]) + Send>;
 
 /// A network of sessions.
 #[derive(Clone)]
@@ -52,8 +54,8 @@ pub struct MemoryNetwork(Arc<Mutex<Inner>>);
 
 impl MemoryNetwork {
     /// For sites with these neighbours.
-    pub fn new(neighbours: Vec<Vec<usize>>, weather: Weather, seed: u64) -> Self {
-        MemoryNetwork(Arc::new(Mutex::new(Inner {
+    pub fn new(neighbours: Vec<Vec<SiteIndex>>, weather: Weather, seed: u64) -> Self {
+        Self(Arc::new(Mutex::new(Inner {
             now: Duration::ZERO,
             weather,
             random: seed,
@@ -67,16 +69,16 @@ impl MemoryNetwork {
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.0.lock().expect("nobody panics with the network in hand")
+        self.0.lock().expect("nobody panics while holding the network")
     }
 
     /// Puts a site on the network; its neighbours that are there hear of it, and it of them.
-    pub fn plug(&self, site: usize, shelf: Arc<Shelf>) -> MemoryTransport {
+    pub fn plug(&self, site: SiteIndex, outbox: Arc<Outbox>) -> MemoryTransport {
         let mut inner = self.lock();
         let mailbox = Arc::new(Mailbox::new(inner.neighbours.len()));
         let next_heartbeat = inner.now + HEARTBEAT;
-        inner.sites.insert(site, Plugged { shelf, mailbox: Arc::clone(&mailbox), next_heartbeat });
-        for other in inner.neighbours[site].clone() {
+        inner.sites.insert(site, Plugged { outbox, mailbox: Arc::clone(&mailbox), next_heartbeat });
+        for other in inner.neighbours[site.0].clone() {
             inner.connect(site, other);
         }
         drop(inner);
@@ -84,42 +86,42 @@ impl MemoryNetwork {
     }
 
     /// Takes a site off the network, with all that is on its way to it.
-    pub fn unplug(&self, site: usize) {
+    pub fn unplug(&self, site: SiteIndex) {
         let mut inner = self.lock();
         inner.sites.remove(&site);
         inner.travelling.retain(|_, (_, to, _)| *to != site);
-        for other in inner.neighbours[site].clone() {
-            inner.tell(other, Event::Disconnected { site, done: false });
+        for other in inner.neighbours[site.0].clone() {
+            inner.tell(other, NetworkEvent::Disconnected { site, done: false });
         }
     }
 
     /// Cuts the line between two sites.
-    pub fn cut(&self, a: usize, b: usize) {
+    pub fn cut(&self, a: SiteIndex, b: SiteIndex) {
         let mut inner = self.lock();
         inner.cut.insert((a.min(b), a.max(b)));
         inner.travelling.retain(|_, (from, to, _)| (*from, *to) != (a, b) && (*from, *to) != (b, a));
-        inner.tell(a, Event::Disconnected { site: b, done: false });
-        inner.tell(b, Event::Disconnected { site: a, done: false });
+        inner.tell(a, NetworkEvent::Disconnected { site: b, done: false });
+        inner.tell(b, NetworkEvent::Disconnected { site: a, done: false });
     }
 
-    /// Mends it.
-    pub fn mend(&self, a: usize, b: usize) {
+    /// Restores a line that was cut; both ends hear of it.
+    pub fn mend(&self, a: SiteIndex, b: SiteIndex) {
         let mut inner = self.lock();
         inner.cut.remove(&(a.min(b), a.max(b)));
         inner.connect(a, b);
     }
 
-    /// Shows every frame that leaves a site from now on, answers to questions among them, whether it arrives or not.
-    pub fn watch(&self, watch: impl Fn(usize, usize, &[u8]) + Send + 'static) {
+    /// Shows every frame that leaves a site from now on, answers to requests among them, whether it arrives or not.
+    pub fn watch(&self, watch: impl Fn(SiteIndex, SiteIndex, &[u8]) + Send + 'static) {
         self.lock().watch = Some(Box::new(watch));
     }
 
-    /// Changes the weather.
+    /// From now on frames travel under other conditions.
     pub fn set_weather(&self, weather: Weather) {
         self.lock().weather = weather;
     }
 
-    /// Lets time go on: what is due arrives, questions are answered, and whoever is there gives signs of life.
+    /// Moves time forward: what is due arrives, requests are answered, and whoever is there gives signs of life.
     pub fn advance(&self, to: Duration) {
         let mut inner = self.lock();
         loop {
@@ -151,25 +153,25 @@ impl Inner {
         ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    fn is_up(&self, a: usize, b: usize) -> bool {
+    fn is_up(&self, a: SiteIndex, b: SiteIndex) -> bool {
         let is_there = |site| self.sites.contains_key(&site);
         is_there(a) && is_there(b) && !self.cut.contains(&(a.min(b), a.max(b)))
     }
 
-    fn connect(&mut self, a: usize, b: usize) {
+    fn connect(&mut self, a: SiteIndex, b: SiteIndex) {
         if self.is_up(a, b) {
-            self.tell(a, Event::Connected { site: b });
-            self.tell(b, Event::Connected { site: a });
+            self.tell(a, NetworkEvent::Connected { site: b });
+            self.tell(b, NetworkEvent::Connected { site: a });
         }
     }
 
-    fn tell(&self, site: usize, event: Event) {
+    fn tell(&self, site: SiteIndex, event: NetworkEvent) {
         if let Some(plugged) = self.sites.get(&site) {
             plugged.mailbox.put(event);
         }
     }
 
-    fn send(&mut self, from: usize, to: usize, frame: &Bytes) {
+    fn send(&mut self, from: SiteIndex, to: SiteIndex, frame: &Bytes) {
         if !self.is_up(from, to) {
             return;
         }
@@ -190,8 +192,8 @@ impl Inner {
     fn arrive(&mut self) {
         let Some((_, (from, to, frame))) = self.travelling.pop_first() else { return };
         let Some(plugged) = self.sites.get(&to) else { return };
-        if is_question(&frame) {
-            if let Some((_, answer)) = plugged.shelf.answer(&frame) {
+        if is_request(&frame) {
+            if let Some((_, answer)) = plugged.outbox.answer(&frame) {
                 self.send(to, from, &answer);
             }
         } else {
@@ -200,29 +202,32 @@ impl Inner {
         }
     }
 
-    fn beat(&mut self, site: usize) {
+    fn beat(&mut self, site: SiteIndex) {
         let Some(plugged) = self.sites.get_mut(&site) else { return };
         plugged.next_heartbeat += HEARTBEAT;
-        let status = plugged.shelf.status();
-        for other in self.neighbours[site].clone() {
+        let status = plugged.outbox.status();
+        for other in self.neighbours[site.0].clone() {
             self.send(site, other, &status);
         }
     }
 }
 
-/// A site's place on the network.
+/// One site's connection to the network.
 pub struct MemoryTransport {
-    site: usize,
+    site: SiteIndex,
     network: MemoryNetwork,
     mailbox: Arc<Mailbox>,
 }
 
-impl Transport for MemoryTransport {
-    fn send(&self, to: usize, frame: Bytes) {
-        self.network.lock().send(self.site, to, &frame);
-    }
-
-    fn mailbox(&self) -> &Arc<Mailbox> {
+impl MemoryTransport {
+    /// Where frames to this site arrive, and news of its neighbours' connections.
+    pub fn mailbox(&self) -> &Mailbox {
         &self.mailbox
+    }
+}
+
+impl Transport for MemoryTransport {
+    fn send(&self, to: SiteIndex, frame: Bytes) {
+        self.network.lock().send(self.site, to, &frame);
     }
 }

@@ -3,16 +3,13 @@
 pub mod memory;
 pub mod quic;
 
-use std::sync::Arc;
+use padmm_core::message::SiteIndex;
 
-use crate::mailbox::Mailbox;
-use crate::shelf::Bytes;
+use crate::outbox::Bytes;
 
-/// Carries frames to neighbours, and puts what arrives into the site's mailbox.
+/// Carries frames to neighbours. What arrives from them goes to the [`Mailbox`](crate::mailbox::Mailbox) that a transport was made
+/// with.
 pub trait Transport: Send {
     /// Starts to send; never waits. What cannot be sent is dropped.
-    fn send(&self, to: usize, frame: Bytes);
-
-    /// Where events arrive.
-    fn mailbox(&self) -> &Arc<Mailbox>;
+    fn send(&self, to: SiteIndex, frame: Bytes);
 }

@@ -2,7 +2,7 @@
 
 #![allow(dead_code)]
 
-pub mod network;
+pub(crate) mod network;
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -11,35 +11,35 @@ use padmm_node::identity::{Certificate, PublicKey, SecretKey, SiteName};
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose};
 
 /// An instant far from any real clock: 2033.
-pub fn now() -> SystemTime {
+pub(crate) fn now() -> SystemTime {
     UNIX_EPOCH + Duration::from_secs(2_000_000_000)
 }
 
-pub fn days(n: u64) -> Duration {
+pub(crate) fn days(n: u64) -> Duration {
     Duration::from_secs(86_400 * n)
 }
 
-pub fn name(text: &str) -> SiteName {
+pub(crate) fn name(text: &str) -> SiteName {
     SiteName::new(text).unwrap()
 }
 
 /// A key that is the same every time.
-pub fn key(seed: u8) -> SecretKey {
+pub(crate) fn key(seed: u8) -> SecretKey {
     SecretKey::from_bytes(&[seed; 32])
 }
 
 /// An authority that the test runs itself.
-pub struct TestAuthority {
+pub(crate) struct TestAuthority {
     pub pem: String,
     issuer: Issuer<'static, KeyPair>,
 }
 
 impl TestAuthority {
-    pub fn new(common_name: &str) -> Self {
+    pub(crate) fn new(common_name: &str) -> Self {
         Self::valid(common_name, now() - days(10), now() + days(3650))
     }
 
-    pub fn valid(common_name: &str, from: SystemTime, until: SystemTime) -> Self {
+    pub(crate) fn valid(common_name: &str, from: SystemTime, until: SystemTime) -> Self {
         let mut params = CertificateParams::new(vec![]).unwrap();
         params.distinguished_name.push(DnType::CommonName, common_name);
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -47,11 +47,11 @@ impl TestAuthority {
         (params.not_before, params.not_after) = (date(from), date(until));
         let key = KeyPair::generate().unwrap();
         let pem = params.self_signed(&key).unwrap().pem();
-        TestAuthority { pem, issuer: Issuer::new(params, key) }
+        Self { pem, issuer: Issuer::new(params, key) }
     }
 
     /// A certificate for `dns_name` and `key`, valid for `valid` days from [`now`].
-    pub fn issue(&self, dns_name: &str, key: &PublicKey, valid: u64) -> String {
+    pub(crate) fn issue(&self, dns_name: &str, key: &PublicKey, valid: u64) -> String {
         let mut params = CertificateParams::new(vec![dns_name.to_owned()]).unwrap();
         params.distinguished_name.push(DnType::CommonName, "a site");
         (params.not_before, params.not_after) = (date(now() - days(1)), date(now() + days(valid)));
@@ -59,7 +59,7 @@ impl TestAuthority {
     }
 
     /// An authority below this one, with its certificate.
-    pub fn delegate(&self) -> TestAuthority {
+    pub(crate) fn delegate(&self) -> Self {
         let mut params = CertificateParams::new(vec![]).unwrap();
         params.distinguished_name.push(DnType::CommonName, "delegate");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -67,7 +67,7 @@ impl TestAuthority {
         (params.not_before, params.not_after) = (date(now() - days(10)), date(now() + days(3650)));
         let key = KeyPair::generate().unwrap();
         let pem = params.signed_by(&key, &self.issuer).unwrap().pem();
-        TestAuthority { pem, issuer: Issuer::new(params, key) }
+        Self { pem, issuer: Issuer::new(params, key) }
     }
 }
 
@@ -88,12 +88,12 @@ impl rcgen::PublicKeyData for Subject {
 }
 
 /// A certificate that `key` signed itself at [`now`].
-pub fn own_certificate(site: &str, key: &SecretKey, valid: u32) -> Certificate {
+pub(crate) fn own_certificate(site: &str, key: &SecretKey, valid: u32) -> Certificate {
     Certificate::self_signed(&name(site), key, now(), valid).unwrap()
 }
 
 /// Two measurements, a category and a binary label.
-pub fn schema() -> Schema {
+pub(crate) fn schema() -> Schema {
     let draft: SchemaDraft = toml::from_str(
         r#"norm_bound = 1.0
 intercept = true

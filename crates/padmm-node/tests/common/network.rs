@@ -6,14 +6,14 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use padmm_core::data::Dataset;
-use padmm_core::message::Stage;
+use padmm_core::message::{SiteIndex, Turn};
 use padmm_core::plan::PlanDraft;
 use padmm_node::contract::{self, Acceptance, Contract, ContractDraft, SiteEntry};
 use padmm_node::identity::{Cap, Home, InitRequest};
 use padmm_node::journal::{Journal, Level, Sent};
 use padmm_node::ledger::{Opening, SiteLedger};
 use padmm_node::session::{Departure, Session, SessionError};
-use padmm_node::site::{Prepared, World, open_release};
+use padmm_node::site::{NoiseProvider, Site, open_release};
 use padmm_node::transport::memory::{MemoryNetwork, MemoryTransport, Weather};
 use padmm_privacy::{Budget, Payload};
 use padmm_sim::InsecureSeededNoise;
@@ -21,21 +21,21 @@ use tempfile::TempDir;
 
 use super::{name, schema};
 
-pub const NAMES: [&str; 5] = ["ash", "birch", "cedar", "dogwood", "elm"];
-pub const DOGWOOD: usize = 3;
-pub const ROUNDS: u32 = 6;
-pub const EPSILON: f64 = 5.0;
-pub const DELTA: f64 = 1e-4;
-pub const STEP: Duration = Duration::from_millis(20);
-pub const LEAVE: contract::Silence = contract::Silence::Leave { after_seconds: 10 };
+pub(crate) const NAMES: [&str; 5] = ["ash", "birch", "cedar", "dogwood", "elm"];
+pub(crate) const DOGWOOD: usize = 3;
+pub(crate) const ROUNDS: u32 = 6;
+pub(crate) const EPSILON: f64 = 5.0;
+pub(crate) const DELTA: f64 = 1e-4;
+pub(crate) const STEP: Duration = Duration::from_millis(20);
+pub(crate) const LEAVE: contract::Silence = contract::Silence::Leave { after_seconds: 10 };
 /// Made-up time that is enough for everything.
-pub const LONG: Duration = Duration::from_secs(3600);
+pub(crate) const LONG: Duration = Duration::from_secs(3600);
 
-pub const fn seconds(n: u64) -> Duration {
+pub(crate) const fn seconds(n: u64) -> Duration {
     Duration::from_secs(n)
 }
 
-pub fn records(site: usize) -> (usize, String) {
+pub(crate) fn records(site: usize) -> (usize, String) {
     let n = 50 + 10 * site;
     let row = |k: usize| {
         let age = (17 * k + 31 * site) % 100;
@@ -46,20 +46,20 @@ pub fn records(site: usize) -> (usize, String) {
 }
 
 /// Homes with a plan that all have accepted.
-pub struct Consortium {
+pub(crate) struct Consortium {
     _folder: TempDir,
     pub contract: Contract,
-    pub sites: Vec<(Prepared, Arc<Dataset>)>,
+    pub sites: Vec<(Site, Arc<Dataset>)>,
 }
 
 impl Consortium {
     /// Four sites.
-    pub fn new(graph: &str, silence: contract::Silence) -> Self {
+    pub(crate) fn new(graph: &str, silence: contract::Silence) -> Self {
         Self::of(4, graph, silence)
     }
 
-    /// The first so many of [`NAMES`].
-    pub fn of(n_sites: usize, graph: &str, silence: contract::Silence) -> Self {
+    /// The first `n_sites` of [`NAMES`].
+    pub(crate) fn of(n_sites: usize, graph: &str, silence: contract::Silence) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let now = SystemTime::now();
         let settings = PlanDraft { rounds: ROUNDS, epsilon: EPSILON, delta: DELTA, ..PlanDraft::default() };
@@ -91,24 +91,24 @@ impl Consortium {
             std::fs::write(folder.join("plan.toml"), contract.to_toml()).unwrap();
             let word = Acceptance::accept(&contract, home.name(), home.identity()).unwrap();
             std::fs::write(folder.join(format!("{}.accept", home.name())), word.to_toml()).unwrap();
-            let prepared = Prepared::read(home.dir(), &run, now).unwrap();
+            let prepared = Site::read(home.dir(), &run, now).unwrap();
             let records = Arc::new(prepared.records().unwrap());
             (prepared, records)
         };
         let sites = homes.iter().map(prepare).collect();
-        Consortium { _folder: folder, contract, sites }
+        Self { _folder: folder, contract, sites }
     }
 }
 
-/// Sender, stage and turn.
-pub type Place = (usize, Stage, u32);
+/// Sender and turn.
+pub(crate) type SentKey = (usize, Turn);
 
 /// Everything that the sites wrote down.
 #[derive(Default)]
-pub struct Notes {
+pub(crate) struct Notes {
     pub lines: Mutex<Vec<String>>,
     /// The bytes of every message that left, by sender.
-    pub sent: Mutex<BTreeMap<Place, BTreeSet<Vec<u8>>>>,
+    pub sent: Mutex<BTreeMap<SentKey, BTreeSet<Vec<u8>>>>,
 }
 
 struct NotesOf(usize, Arc<Notes>);
@@ -121,24 +121,24 @@ impl Journal for NotesOf {
 
     fn sent(&self, sent: &Sent<'_>) {
         let mut all = self.1.sent.lock().unwrap();
-        all.entry((self.0, sent.stage, sent.turn)).or_default().insert(sent.bytes.to_vec());
+        all.entry((self.0, sent.turn)).or_default().insert(sent.bytes.to_vec());
     }
 }
 
 /// A site that is there.
-pub struct Site {
+pub(crate) struct LiveSite {
     pub session: Session,
     pub transport: MemoryTransport,
 }
 
 /// One run.
-pub struct Run<'a> {
+pub(crate) struct Run<'a> {
     pub consortium: &'a Consortium,
     pub network: MemoryNetwork,
     pub folder: TempDir,
     pub notes: Arc<Notes>,
     pub now: Duration,
-    pub sites: BTreeMap<usize, Site>,
+    pub sites: BTreeMap<usize, LiveSite>,
     /// Sites whose process hangs, while its network answers.
     pub hanging: BTreeSet<usize>,
     pub stopped: BTreeMap<usize, SessionError>,
@@ -148,9 +148,11 @@ pub struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    pub fn new(consortium: &'a Consortium, weather: Weather, seed: u64) -> Self {
+    pub(crate) fn new(consortium: &'a Consortium, weather: Weather, seed: u64) -> Self {
         let contract = &consortium.contract;
-        let neighbours = (0..consortium.sites.len()).map(|i| contract.neighbours(i).to_vec()).collect();
+        let neighbours = (0..consortium.sites.len())
+            .map(|i| contract.neighbours(i).iter().copied().map(SiteIndex).collect());
+        let neighbours = neighbours.collect();
         Run {
             consortium,
             network: MemoryNetwork::new(neighbours, weather, seed),
@@ -165,45 +167,54 @@ impl<'a> Run<'a> {
         }
     }
 
-    pub fn with_all(consortium: &'a Consortium, weather: Weather, seed: u64) -> Self {
+    pub(crate) fn with_all(consortium: &'a Consortium, weather: Weather, seed: u64) -> Self {
         let mut run = Self::new(consortium, weather, seed);
         (0..consortium.sites.len()).for_each(|site| run.start(site));
         run
     }
 
-    pub fn ledger_path(&self, site: usize) -> PathBuf {
+    pub(crate) fn ledger_path(&self, site: usize) -> PathBuf {
         self.folder.path().join(format!("{}.ledger", NAMES[site]))
     }
 
     /// A new process of a site.
-    pub fn start(&mut self, site: usize) {
+    pub(crate) fn start(&mut self, site: usize) {
         let path = self.ledger_path(site);
         let ledger = if path.exists() { SiteLedger::open(&path) } else { create(&path) }.unwrap();
         let (prepared, records) = &self.consortium.sites[site];
         let seed = self.seeds.get(&site).copied().unwrap_or(7);
-        let world = World::for_tests(move |site, drawn| {
-            Box::new(InsecureSeededNoise::new(seed, 0, site).after(drawn))
+        let noise = NoiseProvider::for_tests(move |site, drawn| {
+            Box::new(InsecureSeededNoise::new(seed, 0, site.0).after(drawn))
         });
         let journal = Arc::new(NotesOf(site, Arc::clone(&self.notes)));
-        let setup = prepared.session(&world, Arc::clone(records), ledger, journal).unwrap();
-        let shelf = Arc::clone(&setup.shelf);
+        let setup =
+            prepared.session(&noise, Arc::clone(records), ledger, journal, SystemTime::now()).unwrap();
+        let outbox = Arc::clone(&setup.outbox);
         let session = Session::new(setup, self.now).unwrap();
-        let transport = self.network.plug(site, shelf);
-        self.sites.insert(site, Site { session, transport });
+        let transport = self.network.plug(SiteIndex(site), outbox);
+        self.sites.insert(site, LiveSite { session, transport });
     }
 
     /// The end of a site's process, as by a power cut.
-    pub fn kill(&mut self, site: usize) {
-        self.network.unplug(site);
+    pub(crate) fn kill(&mut self, site: usize) {
+        self.network.unplug(SiteIndex(site));
         self.sites.remove(&site);
     }
 
-    pub fn step(&mut self) {
+    pub(crate) fn cut(&self, a: usize, b: usize) {
+        self.network.cut(SiteIndex(a), SiteIndex(b));
+    }
+
+    pub(crate) fn mend(&self, a: usize, b: usize) {
+        self.network.mend(SiteIndex(a), SiteIndex(b));
+    }
+
+    pub(crate) fn step(&mut self) {
         self.now += STEP;
         self.network.advance(self.now);
         let mut stopped = vec![];
         for (&i, site) in self.sites.iter_mut().filter(|(i, _)| !self.hanging.contains(i)) {
-            if let Err(error) = site.session.step(self.now, &site.transport) {
+            if let Err(error) = site.session.step(self.now, site.transport.mailbox(), &site.transport) {
                 stopped.push((i, error));
             } else if let Some(outcome) = site.session.outcome() {
                 site.session.finish().unwrap();
@@ -219,7 +230,7 @@ impl<'a> Run<'a> {
     }
 
     /// Until something is so.
-    pub fn until(&mut self, is_so: impl Fn(&Self) -> bool) {
+    pub(crate) fn until(&mut self, is_so: impl Fn(&Self) -> bool) {
         let end = self.now + LONG;
         while !is_so(self) {
             self.step();
@@ -231,27 +242,27 @@ impl<'a> Run<'a> {
         }
     }
 
-    pub fn for_as_long_as(&mut self, time: Duration) {
+    pub(crate) fn for_as_long_as(&mut self, time: Duration) {
         let end = self.now + time;
         while self.now < end {
             self.step();
         }
     }
 
-    pub fn are_done(&self, sites: &[usize]) -> bool {
+    pub(crate) fn are_done(&self, sites: &[usize]) -> bool {
         sites.iter().all(|i| self.models.contains_key(i))
     }
 
-    pub fn round(&self, site: usize) -> u32 {
+    pub(crate) fn round(&self, site: usize) -> u32 {
         self.sites.get(&site).map_or(0, |s| s.session.agent().rounds_done())
     }
 
-    pub fn departures(&self, site: usize) -> BTreeSet<Departure> {
+    pub(crate) fn departures(&self, site: usize) -> BTreeSet<Departure> {
         self.sites[&site].session.departures()
     }
 
     /// What a site's ledger says that it released, once its process is gone.
-    pub fn released(&self, site: usize) -> Vec<Payload> {
+    pub(crate) fn released(&self, site: usize) -> Vec<Payload> {
         let ledger = SiteLedger::open(&self.ledger_path(site)).unwrap();
         let run = self.consortium.contract.hash().to_string();
         let of_round = |r| ledger.release_bytes(&run, r).unwrap().map(|b| open_release(&b).unwrap());
@@ -259,12 +270,12 @@ impl<'a> Run<'a> {
     }
 
     /// Ends all processes; the ledgers must be sound and within the plan's budget. Gives what each site released.
-    pub fn end(&mut self) -> Vec<Vec<Payload>> {
+    pub(crate) fn end(&mut self) -> Vec<Vec<Payload>> {
         for site in 0..self.consortium.sites.len() {
             self.kill(site);
         }
-        for ((site, stage, turn), bytes) in self.notes.sent.lock().unwrap().iter() {
-            assert_eq!(bytes.len(), 1, "{} said two things in {stage:?} {turn}", NAMES[*site]);
+        for ((site, turn), bytes) in self.notes.sent.lock().unwrap().iter() {
+            assert_eq!(bytes.len(), 1, "{} said two things in {turn}", NAMES[*site]);
         }
         let there: Vec<usize> =
             (0..self.consortium.sites.len()).filter(|&i| self.ledger_path(i).exists()).collect();
@@ -277,7 +288,7 @@ impl<'a> Run<'a> {
     }
 
     /// Each edge that is left has opposite duals at its ends, and all duals together are nothing.
-    pub fn check_duals(&self, sites: &[usize]) {
+    pub(crate) fn check_duals(&self, sites: &[usize]) {
         let n = self.sites[&sites[0]].session.agent().released().len();
         let mut sum = vec![0.0; n];
         for &i in sites {
@@ -298,7 +309,7 @@ impl<'a> Run<'a> {
     }
 }
 
-pub fn create(path: &Path) -> Result<SiteLedger, padmm_node::ledger::LedgerError> {
+pub(crate) fn create(path: &Path) -> Result<SiteLedger, padmm_node::ledger::LedgerError> {
     let cap = Budget::new(2.0 * EPSILON, DELTA).unwrap();
     SiteLedger::create(path, Opening { data_set: "records".to_owned(), fingerprint: "00".repeat(32), cap })
 }

@@ -140,7 +140,7 @@ fn a_ledger_is_known_by_its_first_entry() {
     let genesis = SiteLedger::read(&case.path()).unwrap().state().genesis();
     assert_ne!(SiteLedger::genesis_at(&other.path()), Some(genesis));
     let copy = case.beside("-copy");
-    std::fs::copy(case.path(), &copy).unwrap();
+    fs::copy(case.path(), &copy).unwrap();
     release(&mut reopened(&case.path()), "run-a", 3, 1).unwrap();
     // Without a head file the copy is not opened, and still known.
     assert!(matches!(SiteLedger::read(&copy), Err(LedgerError::HeadMissing { .. })));
@@ -163,7 +163,7 @@ fn a_full_disk_releases_nothing_and_with_more_room_it_goes_on() {
     let case = Case::filled();
     let mut ledger = reopened(&case.path());
     ledger.limit_pages(1).unwrap();
-    ledger.stage_received(message("run-a", "south", 3, &"x".repeat(100_000))).unwrap();
+    ledger.stage_received(message("run-a", "south", Turn::model(3), &"x".repeat(100_000))).unwrap();
     let error = release(&mut ledger, "run-a", 3, 1).unwrap_err();
     assert!(matches!(error, LedgerError::Full { .. }), "{error}");
     let text = error.to_string();

@@ -6,6 +6,7 @@ mod random;
 mod replay;
 mod tampering;
 
+use padmm_core::message::Turn;
 use padmm_node::ledger::*;
 use padmm_privacy::*;
 use serde_json::{Value, json};
@@ -96,9 +97,9 @@ fn release(ledger: &mut SiteLedger, run: &str, round: u32, value: i64) -> Result
     ledger.commit_release(run, round, &payload(round, value), &*sealer())
 }
 
-fn message(run: &str, sender: &str, stage: u32, text: &str) -> Received {
+fn message(run: &str, sender: &str, turn: Turn, text: &str) -> Received {
     let bytes = text.as_bytes().to_vec();
-    Received { run: run.to_owned(), sender: sender.to_owned(), stage, turn: 0, bytes }
+    Received { run: run.to_owned(), sender: sender.to_owned(), turn, bytes }
 }
 
 /// A folder with a ledger in it: one run with two releases and a lost neighbour, and a second run that was finished.
@@ -116,9 +117,9 @@ impl Case {
         let mut ledger = SiteLedger::create(&case.path(), opening(100.0)).unwrap();
         ledger.start_run(&run_start("run-a")).unwrap();
         release(&mut ledger, "run-a", 1, 7).unwrap();
-        ledger.stage_received(message("run-a", "south", 1, "hello")).unwrap();
+        ledger.stage_received(message("run-a", "south", Turn::model(1), "hello")).unwrap();
         release(&mut ledger, "run-a", 2, 8).unwrap();
-        ledger.lose_neighbour("run-a", "west", 2, 0).unwrap();
+        ledger.lose_neighbour("run-a", "west", Turn::model(2)).unwrap();
         ledger.start_run(&run_start("run-b")).unwrap();
         release(&mut ledger, "run-b", 1, 9).unwrap();
         ledger.finish_run("run-b").unwrap();
@@ -170,8 +171,8 @@ fn what_was_written_is_there_again() {
     let runs: Vec<_> = ledger.state().runs().map(|r| (r.start.run.as_str(), r.n_released())).collect();
     assert_eq!(runs, [("run-a", 2), ("run-b", 1)]);
     assert!(ledger.is_finished("run-b") && !ledger.is_finished("run-a") && !ledger.is_finished("run-c"));
-    assert_eq!(ledger.losses("run-a"), [Loss { neighbour: "west".to_owned(), stage: 2, turn: 0 }]);
-    assert_eq!(ledger.received("run-a").unwrap(), [message("run-a", "south", 1, "hello")]);
+    assert_eq!(ledger.losses("run-a"), [Loss { neighbour: "west".to_owned(), turn: Turn::model(2) }]);
+    assert_eq!(ledger.received("run-a").unwrap(), [message("run-a", "south", Turn::model(1), "hello")]);
     let mut sum = Spending::new();
     for round in [1, 2, 1] {
         let p = planned()[round - 1];
@@ -195,7 +196,7 @@ fn starting_finishing_and_losing_again_change_nothing() {
     let mut ledger = reopened(&case.path());
     ledger.start_run(&run_start("run-a")).unwrap();
     ledger.finish_run("run-b").unwrap();
-    ledger.lose_neighbour("run-a", "west", 3, 0).unwrap();
+    ledger.lose_neighbour("run-a", "west", Turn::model(3)).unwrap();
     ledger.change_cap(ledger.cap()).unwrap();
     ledger.change_data(&"ab".repeat(32)).unwrap();
     assert_eq!(ledger.head().seq, 8);
@@ -253,18 +254,23 @@ fn a_run_that_is_unknown_over_or_another_is_refused() {
 fn messages_come_back_in_order_and_one_a_turn() {
     let mut ledger = SiteLedger::in_memory(opening(10.0)).unwrap();
     ledger.start_run(&run_start("run-a")).unwrap();
-    for (sender, stage) in [("west", 2), ("south", 2), ("west", 1)] {
-        ledger.stage_received(message("run-a", sender, stage, sender)).unwrap();
+    let (first, second, average) = (Turn::model(1), Turn::model(2), Turn::average(1));
+    for (sender, turn) in [("west", average), ("west", second), ("south", second), ("west", first)] {
+        ledger.stage_received(message("run-a", sender, turn, sender)).unwrap();
     }
     assert!(ledger.received("run-a").unwrap().is_empty(), "staged is not written");
     ledger.commit_received().unwrap();
     ledger.commit_received().unwrap();
-    let keys: Vec<_> = ledger.received("run-a").unwrap().into_iter().map(|m| (m.stage, m.sender)).collect();
-    assert_eq!(keys, [(1, "west".to_owned()), (2, "south".to_owned()), (2, "west".to_owned())]);
-    ledger.stage_received(message("run-a", "west", 1, "west")).unwrap();
-    let second = ledger.stage_received(message("run-a", "west", 1, "other")).unwrap_err();
-    assert!(matches!(second, LedgerError::SecondMessage { stage: 1, .. }), "{second}");
-    ledger.stage_received(message("run-a", "west", 3, "a")).unwrap();
-    assert!(ledger.stage_received(message("run-a", "west", 3, "b")).is_err(), "staged counts too");
+    let keys: Vec<_> = ledger.received("run-a").unwrap().into_iter().map(|m| (m.turn, m.sender)).collect();
+    let expected = [(first, "west"), (second, "south"), (second, "west"), (average, "west")];
+    assert_eq!(keys, expected.map(|(turn, sender)| (turn, sender.to_owned())));
+    ledger.stage_received(message("run-a", "west", first, "west")).unwrap();
+    let other = ledger.stage_received(message("run-a", "west", first, "other")).unwrap_err();
+    assert!(matches!(other, LedgerError::SecondMessage { turn, .. } if turn == first), "{other}");
+    ledger.stage_received(message("run-a", "west", Turn::model(3), "a")).unwrap();
+    assert!(
+        ledger.stage_received(message("run-a", "west", Turn::model(3), "b")).is_err(),
+        "staged counts too"
+    );
     assert!(ledger.received("run-b").unwrap().is_empty());
 }

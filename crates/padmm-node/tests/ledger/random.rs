@@ -64,11 +64,12 @@ proptest! {
                         charged.push(round);
                     }
                 }
-                Act::Receive(run, stage, byte) => {
-                    drop(open.stage_received(message(&name(run), "west", stage, &byte.to_string())));
+                Act::Receive(run, turn, byte) => {
+                    let received = message(&name(run), "west", Turn::model(turn), &byte.to_string());
+                    drop(open.stage_received(received));
                 }
                 Act::CommitReceived => open.commit_received().unwrap(),
-                Act::Lose(run) => drop(open.lose_neighbour(&name(run), "west", 1, 0)),
+                Act::Lose(run) => drop(open.lose_neighbour(&name(run), "west", Turn::model(1))),
                 Act::Finish(run) => drop(open.finish_run(&name(run))),
                 Act::Cap(epsilon) => open.change_cap(Budget::new(epsilon, 1e-5).unwrap()).unwrap(),
                 Act::Reopen => {

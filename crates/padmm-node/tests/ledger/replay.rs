@@ -47,7 +47,7 @@ fn after_reopening_the_gate_gives_the_same_payloads_and_bytes() {
     let ledger = shared(reopened(&case.path()));
     ledger.lock().unwrap().start_run(&run_start("run-a")).unwrap();
     let before = ledger.lock().unwrap().spending();
-    // Other noise and another point: what was recorded is what is released, for ever.
+    // Other noise and another point: what was recorded is what is released, permanently.
     let mut again = gate(&ledger, 99);
     assert_eq!((again.next_round(), again.debits().len()), (1, 2));
     let repeated: Vec<Payload> = (1..=2).map(|round| step(&mut again, round, 7.0).unwrap()).collect();

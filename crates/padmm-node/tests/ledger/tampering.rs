@@ -57,7 +57,7 @@ fn deleted_and_moved_entries_are_named() {
     assert!(matches!(case.refused(), LedgerError::Reordered { seq: 3, .. }));
 }
 
-/// Hashes as `chain.rs` describes them, written anew: who tampers may know them too.
+/// Hashes as `chain.rs` describes them, written a second time: who tampers may know them too.
 fn hash(seq: i64, kind: &str, at: &str, body: &str, payload: Option<&[u8]>, previous: &[u8]) -> Vec<u8> {
     use sha2::{Digest, Sha256};
     let mut input = b"padmm ledger entry 1\0".to_vec();

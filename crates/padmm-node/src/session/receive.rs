@@ -1,64 +1,29 @@
-//! Listening: what is believed, what is refused and noted, and when a turn is over.
+//! Receiving: what is believed, what is refused and noted, and when a turn is over.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use padmm_core::message::{Incoming, Stage};
+use padmm_core::message::{Incoming, SiteIndex, Stage, Turn};
 use padmm_privacy::Payload;
 use sha2::{Digest as _, Sha256};
 
-use super::{Departure, FIRST_WANT, Session, SessionError, Silence, place_name, stage_number};
+use super::{Departure, FIRST_RETRY, Session, SessionError, turn_name};
+use crate::contract::Silence;
 use crate::fault::{self, Point};
-use crate::frame::{Accepted, Frame, Origin, Ready, Shown, Speech, is_signed_by, peek_speech};
+use crate::frame::{Accepted, Frame, ModelFrame, Origin, Ready, Shown, is_signed_by, peek_model};
 use crate::identity::PublicKey;
-use crate::journal::{Level, Sent};
+use crate::journal::Level;
 use crate::ledger::Received;
-use crate::session::peer::Peer;
 use crate::transport::Transport;
 
 impl Session {
-    /// What a neighbour is told when it is connected: who we are, what it may have missed, how far we are.
-    pub(super) fn greet(&mut self, site: usize, transport: &dyn Transport) {
-        let Some(peer) = self.peers.iter().find(|p| p.site() == site && !p.is_lost) else {
-            // A neighbour that was gone for too long has to know.
-            self.departures.values().for_each(|bytes| transport.send(site, Arc::clone(bytes)));
-            return;
-        };
-        self.send_hello(peer, transport);
-        self.announce_to(peer, transport);
-        for ((stage, turn), bytes) in self.shelf.latest(2) {
-            self.journal.sent(&Sent { to: site, stage, turn, bytes: &bytes, again: true });
-            transport.send(site, bytes);
-        }
-        self.departures.values().for_each(|bytes| transport.send(site, Arc::clone(bytes)));
-        transport.send(site, self.shelf.status());
-    }
-
-    /// Every greeting shows how far we know that neighbour's ledgers to be: whichever of them arrives, it is shown.
-    fn send_hello(&self, peer: &Peer, transport: &dyn Transport) {
-        let shown = peer.neighbour.announced.iter().map(|(_, bytes)| *bytes).collect();
-        let proof = peer.neighbour.latest.clone();
-        let accepted = self.accepted.values().cloned().collect();
-        let ready = self.ready.values().copied().collect();
-        let hello = Frame::Hello { origin: self.origin, proof: proof.is_some(), shown, accepted, ready };
-        transport.send(peer.site(), self.shelf.sign(&hello));
-        if let Some(proof) = proof {
-            transport.send(peer.site(), proof);
-        }
-    }
-
-    /// Passes on every site's words.
-    pub(super) fn tell_words(&self, transport: &dyn Transport) {
-        self.living().for_each(|peer| self.send_hello(peer, transport));
-    }
-
-    /// Notes what is not believed, less and less often.
-    pub(super) fn refuse(&mut self, from: usize, kind: &'static str, why: &str) {
+    /// Logs what is not believed, each time the count has doubled: a log must not be a target.
+    pub(super) fn refuse(&mut self, from: SiteIndex, kind: &'static str, why: &str) {
         let n = self.refused.entry((from, kind)).or_default();
         *n += 1;
         if n.is_power_of_two() {
             let so_far = if *n > 1 { format!(" ({n} such so far)") } else { String::new() };
-            let line = format!("{}: {why}; it was not used{so_far}", self.names[from]);
+            let line = format!("{}: {why}; it was not used{so_far}", self.name(from));
             self.log(Level::Warning, "refused", &line);
         }
     }
@@ -66,16 +31,16 @@ impl Session {
     pub(super) fn handle_frame(
         &mut self,
         now: Duration,
-        from: usize,
+        from: SiteIndex,
         bytes: Vec<u8>,
         transport: &dyn Transport,
     ) -> Result<(), SessionError> {
         let Some(peer) = self.peers.iter().find(|p| p.site() == from) else { return Ok(()) };
         let key = peer.neighbour.key;
         // What is known already costs neither a signature nor a line.
-        if let Some((origin, stage, turn)) = peek_speech(&bytes)
-            && origin == (Origin { sender: from as u16, ..self.origin })
-            && (self.is_past(stage, turn) || peer.held.get(&(stage, turn)) == Some(&bytes))
+        if let Some((origin, turn)) = peek_model(&bytes)
+            && origin == (Origin { sender: from, ..self.origin })
+            && (self.is_past(turn) || peer.held.get(&turn) == Some(&bytes))
         {
             return Ok(());
         }
@@ -86,14 +51,14 @@ impl Session {
                 return Ok(());
             }
         };
-        // Our own word from a neighbour's hands; what is said in its own name for this run cannot be that.
-        if let Frame::Speech(speech) = &frame
-            && speech.origin != (Origin { sender: from as u16, ..self.origin })
+        // Our own release, shown back by a neighbour; a message in the neighbour's name for this run cannot be that.
+        if let Frame::Model(model) = &frame
+            && model.origin != (Origin { sender: from, ..self.origin })
             && is_signed_by(&bytes, &self.key)
         {
             // What is free has no entry; shown back, it proves nothing.
-            if speech.entry > 0 {
-                self.check_in_ledger(from, None, speech.entry, &Sha256::digest(&bytes).into())?;
+            if model.entry > 0 {
+                self.check_in_ledger(from, None, model.entry, &Sha256::digest(&bytes).into())?;
                 if let Some(peer) = self.peer(from) {
                     (peer.has_proved, peer.owes_proof) = (true, false);
                 }
@@ -101,15 +66,15 @@ impl Session {
             return Ok(());
         }
         let relayed = match &frame {
-            Frame::Departure { origin, .. } => self.key_of(usize::from(origin.sender)),
+            Frame::Departure { origin, .. } => self.key_of(origin.sender),
             _ => None,
         };
         let Some(origin) = frame.origin() else {
             return match frame {
                 Frame::PlanText(text) => self.compare(from, &text),
-                Frame::WantHello => {
+                Frame::RequestHello => {
                     if let Some(peer) = self.peer(from).filter(|p| p.next_greeting <= now) {
-                        peer.next_greeting = now + FIRST_WANT;
+                        peer.next_greeting = now + FIRST_RETRY;
                         self.greet(from, transport);
                     }
                     Ok(())
@@ -127,13 +92,13 @@ impl Session {
                 if let Some(peer) = self.peer(from) {
                     peer.owes_plan = true;
                 }
-                transport.send(from, self.shelf.sign(&Frame::WantPlan));
+                transport.send(from, self.outbox.sign(&Frame::RequestPlan));
             } else {
                 self.refuse(from, "other-run", "sent a message of another run");
             }
             return Ok(());
         }
-        if usize::from(origin.sender) != from && relayed.is_none() {
+        if origin.sender != from && relayed.is_none() {
             self.refuse(from, "sender", "sent a message in another site's name");
             return Ok(());
         }
@@ -154,7 +119,7 @@ impl Session {
                 self.handle_receipt(from, (whose, entry, digest), transport);
                 Ok(())
             }
-            Frame::Speech(speech) => self.handle_speech(from, speech, bytes),
+            Frame::Model(model) => self.handle_model(from, model, bytes),
             Frame::Status { counter, done, .. } => {
                 if let Some(peer) = self.peer(from).filter(|p| p.counter < counter) {
                     peer.counter = counter;
@@ -165,8 +130,8 @@ impl Session {
                 }
                 Ok(())
             }
-            Frame::Departure { lost, stage, turn, .. } => {
-                let departure = Departure { reporter: origin.sender.into(), lost: lost.into(), stage, turn };
+            Frame::Departure { lost, turn, .. } => {
+                let departure = Departure { reporter: origin.sender, lost, turn };
                 if self.silence == Silence::Wait {
                     self.refuse(
                         from,
@@ -178,27 +143,27 @@ impl Session {
                 self.handle_departure(departure, bytes.into(), transport);
                 Ok(())
             }
-            Frame::Want { .. } | Frame::WantPlan | Frame::WantHello | Frame::PlanText(_) => Ok(()),
+            Frame::Request { .. } | Frame::RequestPlan | Frame::RequestHello | Frame::PlanText(_) => Ok(()),
         }
     }
 
     /// A neighbour that was lost and is heard again has to know.
-    pub(super) fn tell_lost(&self, site: usize, transport: &dyn Transport) {
+    pub(super) fn tell_lost(&self, site: SiteIndex, transport: &dyn Transport) {
         let is_its = |d: &&Departure| (d.reporter, d.lost) == (self.me(), site);
         let own = self.departures.iter().filter(|(d, _)| is_its(d));
         own.for_each(|(_, bytes)| transport.send(site, Arc::clone(bytes)));
     }
 
     /// The identity key of any site whose word on the contract is known, or that is a neighbour.
-    pub(super) fn key_of(&self, site: usize) -> Option<PublicKey> {
+    pub(super) fn key_of(&self, site: SiteIndex) -> Option<PublicKey> {
         let neighbour = self.peers.iter().find(|p| p.site() == site).map(|p| p.neighbour.key);
-        let accepted = || self.accepted.get(&(site as u16)).and_then(|a| PublicKey::from_bytes(&a.key).ok());
+        let accepted = || self.accepted.get(&site).and_then(|a| PublicKey::from_bytes(&a.key).ok());
         neighbour.or_else(accepted)
     }
 
     pub(super) fn handle_hello(
         &mut self,
-        from: usize,
+        from: SiteIndex,
         proof: bool,
         accepted: Vec<Accepted>,
         ready: Vec<Ready>,
@@ -217,8 +182,8 @@ impl Session {
         }
         for word in ready {
             // The key of a site that is no neighbour comes with its acceptance; until then its word is asked for again.
-            let site = usize::from(word.site);
-            let Some(key) = self.key_of(site).filter(|_| site < self.names.len()) else { continue };
+            let is_in_plan = word.site.0 < self.names.len();
+            let Some(key) = self.key_of(word.site).filter(|_| is_in_plan) else { continue };
             if self.ready.contains_key(&word.site) {
                 continue;
             }
@@ -239,7 +204,7 @@ impl Session {
     }
 
     /// A neighbour shows how far it knows our ledgers to be.
-    fn check_shown(&mut self, from: usize, shown: &[Shown]) -> Result<(), SessionError> {
+    fn check_shown(&mut self, from: SiteIndex, shown: &[Shown]) -> Result<(), SessionError> {
         for bytes in shown {
             match Frame::decode(bytes) {
                 Ok(Frame::Announce(own)) if is_signed_by(bytes, &self.key) => {
@@ -255,14 +220,14 @@ impl Session {
         Ok(())
     }
 
-    fn old_ledger(&self, from: usize, entry: u64) -> SessionError {
-        SessionError::OldLedger { site: self.names[from].clone(), entry }
+    fn old_ledger(&self, from: SiteIndex, entry: u64) -> SessionError {
+        SessionError::OldLedger { site: self.name(from).to_owned(), entry }
     }
 
     /// A neighbour shows a release of ours: our ledger, or another one of this site, must have it, to the byte.
     fn check_in_ledger(
         &self,
-        from: usize,
+        from: SiteIndex,
         ledger: Option<[u8; 32]>,
         entry: u64,
         digest: &[u8; 32],
@@ -279,7 +244,7 @@ impl Session {
         Err(self.old_ledger(from, entry))
     }
 
-    pub(super) fn compare(&mut self, from: usize, text: &str) -> Result<(), SessionError> {
+    pub(super) fn compare(&mut self, from: SiteIndex, text: &str) -> Result<(), SessionError> {
         // Its greeting, which is signed, has to be of another plan first.
         if !self.peer(from).is_some_and(|p| std::mem::take(&mut p.owes_plan)) {
             self.refuse(from, "unasked", "sent a plan that was not asked for");
@@ -295,26 +260,26 @@ impl Session {
             self.refuse(from, "changed-plan", &what);
             return Ok(());
         }
-        Err(SessionError::OtherPlan { site: self.names[from].clone(), differences })
+        Err(SessionError::OtherPlan { site: self.name(from).to_owned(), differences })
     }
 
-    pub(super) fn is_past(&self, stage: Stage, turn: u32) -> bool {
-        self.agent.place().is_none_or(|(s, t, _)| (stage, turn) < (s, t))
+    pub(super) fn is_past(&self, turn: Turn) -> bool {
+        self.agent.phase().turn().is_none_or(|current| turn < current)
     }
 
-    pub(super) fn handle_speech(
+    pub(super) fn handle_model(
         &mut self,
-        from: usize,
-        speech: Speech,
+        from: SiteIndex,
+        model: ModelFrame,
         bytes: Vec<u8>,
     ) -> Result<(), SessionError> {
-        let (stage, turn) = (speech.stage, speech.turn);
-        if self.is_past(stage, turn) || self.peer(from).is_none_or(|p| p.is_lost) {
+        let turn = model.turn;
+        if self.is_past(turn) || self.peer(from).is_none_or(|p| p.is_lost) {
             return Ok(());
         }
         let expected = self.agent.released().len();
-        if speech.payload.len() != expected {
-            let n = speech.payload.len();
+        if model.payload.len() != expected {
+            let n = model.payload.len();
             self.refuse(
                 from,
                 "dimension",
@@ -322,21 +287,19 @@ impl Session {
             );
             return Ok(());
         }
-        if let Some(why) = self.wrong_grid(from, &speech) {
+        if let Some(why) = self.wrong_grid(from, &model) {
             self.refuse(from, "grid", &why);
             return Ok(());
         }
         let peer = self.peer(from).expect("looked up above");
-        if let Some(held) = peer.held.get(&(stage, turn)) {
+        if let Some(held) = peer.held.get(&turn) {
             if held != &bytes {
-                let what =
-                    format!("sent two different messages for {}; the first stays", place_name(stage, turn));
+                let what = format!("sent two different messages for {}; the first stays", turn_name(turn));
                 self.refuse(from, "two-messages", &what);
             }
             return Ok(());
         }
-        let name = self.names[from].clone();
-        let incoming = match Incoming::decode(from, stage, turn, &name, speech.payload) {
+        let incoming = match Incoming::decode(from, turn, self.name(from), model.payload) {
             Ok(incoming) => incoming,
             Err(error) => {
                 self.refuse(from, "numbers", &format!("sent numbers that cannot be used: {error}"));
@@ -349,22 +312,21 @@ impl Session {
             return Ok(());
         }
         let peer = self.peer(from).expect("looked up above");
-        peer.held.insert((stage, turn), bytes);
+        peer.held.insert(turn, bytes);
         fault::at(Point::Received);
-        self.conclude()
+        self.finish_turn()
     }
 
     /// A release on a grid that is not the one of the plan is not what its charge says.
-    pub(super) fn wrong_grid(&self, from: usize, speech: &Speech) -> Option<String> {
+    pub(super) fn wrong_grid(&self, from: SiteIndex, model: &ModelFrame) -> Option<String> {
         let peer = self.peers.iter().find(|p| p.site() == from)?;
-        let expected = match (speech.stage, &peer.neighbour.noise) {
-            (Stage::Model, Some(noise)) => {
-                let round = self.agent.round_at(speech.turn);
+        let expected = match (self.agent.round_of(model.turn), &peer.neighbour.noise) {
+            (Some(round), Some(noise)) => {
                 (1..=noise.rounds()).contains(&round).then(|| noise.grid_exponent(round))
             }
             _ => None,
         };
-        match (&speech.payload, expected) {
+        match (&model.payload, expected) {
             (Payload::Grid { exponent, .. }, Some(expected)) if *exponent != expected => {
                 Some(format!("sent a release on the grid 2^{exponent} where the plan has 2^{expected}"))
             }
@@ -375,18 +337,18 @@ impl Session {
     }
 
     /// What was used in turns that are over goes to the ledger: with the next release, or now if there is none.
-    pub(super) fn conclude(&mut self) -> Result<(), SessionError> {
-        let after = self.agent.place();
+    pub(super) fn finish_turn(&mut self) -> Result<(), SessionError> {
+        let after = self.agent.phase().turn();
         let mut ledger = self.ledger.lock().expect("the ledger's holders do not panic");
         for peer in self.peers.iter_mut().filter(|p| !p.is_lost) {
-            let early = after.map(|(stage, turn, _)| peer.held.split_off(&(stage, turn)));
+            let early = after.map(|turn| peer.held.split_off(&turn));
             let used = std::mem::replace(&mut peer.held, early.unwrap_or_default());
-            for ((stage, turn), bytes) in used {
-                let (run, sender) = (self.run.clone(), self.names[peer.site()].clone());
-                ledger.stage_received(Received { run, sender, stage: stage_number(stage), turn, bytes })?;
+            for (turn, bytes) in used {
+                let (run, sender) = (self.run.clone(), self.names[peer.site().0].clone());
+                ledger.stage_received(Received { run, sender, turn, bytes })?;
             }
         }
-        if after.is_none_or(|(stage, _, _)| stage != Stage::Model) {
+        if after.is_none_or(|turn| turn.stage != Stage::Model) {
             ledger.commit_received()?;
         }
         Ok(())

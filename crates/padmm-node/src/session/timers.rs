@@ -2,22 +2,22 @@
 
 use std::time::Duration;
 
-use padmm_core::message::Stage;
+use padmm_core::agent::Phase;
+use padmm_core::message::{SiteIndex, Stage};
 
-use super::{LAST_WANT, Session, SessionError, Silence, WAITING_NOTE, place_name};
+use super::{SLOWEST_RETRY, Session, SessionError, WAITING_NOTE, turn_name};
 use crate::frame::Frame;
 use crate::journal::Level;
-use crate::session::peer::Peer;
+use crate::session::peer::PeerState;
 use crate::transport::Transport;
 
 impl Session {
     /// Asks for what is missing, and looks for signs of life.
     pub(super) fn tick(&mut self, now: Duration, transport: &dyn Transport) -> Result<(), SessionError> {
-        let listening = self.agent.place().filter(|place| !place.2);
-        if let Some((stage, turn, _)) = listening {
+        if let Phase::Receiving(turn) = self.agent.phase() {
             for peer in self.peers.iter_mut().filter(|p| !p.is_lost) {
-                if !peer.held.contains_key(&(stage, turn)) && peer.wanting.is_due(now, LAST_WANT) {
-                    transport.send(peer.site(), self.shelf.sign(&Frame::Want { stage, turn }));
+                if !peer.held.contains_key(&turn) && peer.requesting.is_due(now, SLOWEST_RETRY) {
+                    transport.send(peer.site(), self.outbox.sign(&Frame::Request { turn }));
                 }
             }
         }
@@ -25,22 +25,23 @@ impl Session {
         // have no other way to get them.
         let n = self.names.len();
         let lacks_words = self.accepted.len() < n || self.ready.len() < n;
-        let is_before_release = matches!(self.agent.place(), Some((Stage::Model, _, true)));
+        let is_before_release =
+            matches!(self.agent.phase(), Phase::Sending(turn) if turn.stage == Stage::Model);
         for peer in self.peers.iter_mut().filter(|p| !p.is_lost) {
             let is_missing = is_before_release && (!peer.has_greeted || peer.owes_proof);
-            if (is_missing || lacks_words) && peer.asking.is_due(now, LAST_WANT) {
-                transport.send(peer.site(), self.shelf.sign(&Frame::WantHello));
+            if (is_missing || lacks_words) && peer.asking.is_due(now, SLOWEST_RETRY) {
+                transport.send(peer.site(), self.outbox.sign(&Frame::RequestHello));
             }
         }
         self.announce_again(now, transport);
-        if let Silence::LeaveAfter(limit) = self.silence
+        if let Some(limit) = self.silence.limit()
             && self.started
         {
             for peer in self.peers.iter_mut().filter(|p| !p.is_lost && !p.is_done) {
                 peer.is_leaving |= now.saturating_sub(peer.last_heard) > limit;
             }
             if self.living().any(|p| p.is_leaving) {
-                self.go_on(now, transport)?;
+                self.advance(now, transport)?;
             }
         }
         if now >= self.next_note {
@@ -54,38 +55,42 @@ impl Session {
 
     /// Who is waited for, in words.
     pub fn waiting_for(&self, now: Duration) -> Option<String> {
-        let since = |p: &Peer| {
-            format!("{} (silent for {} s)", self.names[p.site()], now.saturating_sub(p.last_heard).as_secs())
+        let since = |p: &PeerState| {
+            format!("{} (silent for {} s)", self.name(p.site()), now.saturating_sub(p.last_heard).as_secs())
         };
         let list = |names: Vec<String>| names.join(", ");
-        match self.agent.place() {
-            // Said of the release before, which comes first.
-            Some(_) if self.owing_receipts().next().is_some() && self.has_waited(now) => {
+        match self.agent.phase() {
+            // The release before this turn's comes first.
+            Phase::Sending(_) | Phase::Receiving(_)
+                if self.owing_receipts().next().is_some() && self.has_waited(now) =>
+            {
                 let owing: Vec<String> = self.owing_receipts().map(since).collect();
                 Some(format!(
                     "a release is in the ledger and has not left: waiting for {} to confirm it",
                     list(owing)
                 ))
             }
-            Some((Stage::Model, turn, true)) => {
+            Phase::Sending(turn) if turn.stage == Stage::Model => {
                 let absent: Vec<String> =
                     self.living().filter(|p| !p.has_greeted || p.owes_proof).map(since).collect();
-                let without = |words: &dyn Fn(u16) -> bool| -> Vec<String> {
-                    (0..self.names.len())
-                        .filter(|&i| !words(i as u16))
-                        .map(|i| self.names[i].clone())
-                        .collect()
+                let without = |has_word: &dyn Fn(SiteIndex) -> bool| -> Vec<String> {
+                    let sites = (0..self.names.len()).map(SiteIndex);
+                    sites.filter(|&site| !has_word(site)).map(|site| self.name(site).to_owned()).collect()
                 };
                 let unsigned = without(&|i| self.accepted.contains_key(&i));
                 let unready = without(&|i| self.ready.contains_key(&i));
                 if !absent.is_empty() {
-                    let edge = |p: &Peer| format!("{}-{}", self.names[self.me()], self.names[p.site()]);
+                    let edge = |p: &PeerState| format!("{}-{}", self.name(self.me()), self.name(p.site()));
                     let edges = self.living().filter(|p| !p.has_greeted).map(edge).collect::<Vec<_>>();
                     let edges = match edges.is_empty() {
                         true => String::new(),
                         false => format!("; nothing has come over the edge {}", list(edges)),
                     };
-                    Some(format!("before round {turn}: waiting for {} to be there{edges}", list(absent)))
+                    Some(format!(
+                        "before {}: waiting for {} to be there{edges}",
+                        turn_name(turn),
+                        list(absent)
+                    ))
                 } else if !self.started && !unsigned.is_empty() {
                     Some(format!(
                         "before the start: waiting for the signature of {} on this plan",
@@ -100,15 +105,14 @@ impl Session {
                     None
                 }
             }
-            Some((stage, turn, _)) => {
-                let missing = |p: &&Peer| !p.held.contains_key(&(stage, turn));
+            Phase::Sending(turn) | Phase::Receiving(turn) => {
+                let missing = |p: &&PeerState| !p.held.contains_key(&turn);
                 let missing: Vec<String> = self.living().filter(missing).map(since).collect();
                 let waited = now.saturating_sub(self.waiting_since).as_secs();
-                (!missing.is_empty()).then(|| {
-                    format!("{}: waiting for {}, for {waited} s", place_name(stage, turn), list(missing))
-                })
+                (!missing.is_empty())
+                    .then(|| format!("{}: waiting for {}, for {waited} s", turn_name(turn), list(missing)))
             }
-            None => {
+            Phase::Done => {
                 let not_done: Vec<String> = self.living().filter(|p| !p.is_done).map(since).collect();
                 (!not_done.is_empty()).then(|| {
                     format!(
@@ -126,16 +130,16 @@ impl Session {
 
     /// When something may have to be done without any event.
     pub fn next_deadline(&self, now: Duration) -> Duration {
-        // Nobody is asked for anything while this site owes its own word, or has what it needs.
-        let place = self.agent.place().filter(|place| !place.2);
-        let is_missing =
-            |p: &&Peer| !p.is_lost && place.is_some_and(|(s, t, _)| !p.held.contains_key(&(s, t)));
-        let wants = self.peers.iter().filter(is_missing).map(|p| p.wanting.next());
-        let wants = wants.chain(self.owing_receipts().map(|p| p.announcing.next()));
-        let silence = match self.silence {
-            Silence::LeaveAfter(limit) => limit / 8,
-            Silence::Wait => WAITING_NOTE,
+        // Nothing is requested while this site owes its own message, or has what it needs.
+        let awaited = match self.agent.phase() {
+            Phase::Receiving(turn) => Some(turn),
+            Phase::Sending(_) | Phase::Done => None,
         };
+        let is_missing =
+            |p: &&PeerState| !p.is_lost && awaited.is_some_and(|turn| !p.held.contains_key(&turn));
+        let wants = self.peers.iter().filter(is_missing).map(|p| p.requesting.next());
+        let wants = wants.chain(self.owing_receipts().map(|p| p.announcing.next()));
+        let silence = self.silence.limit().map_or(WAITING_NOTE, |limit| limit / 8);
         wants.chain([self.next_note, now + silence]).min().unwrap_or(now).max(now + Duration::from_millis(1))
     }
 }

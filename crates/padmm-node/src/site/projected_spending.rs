@@ -1,16 +1,17 @@
 //! What a plan would cost a site, together with everything that its records have cost so far.
 
+use padmm_core::message::SiteIndex;
 use padmm_privacy::{Budget, Delta, Epsilon, Spending};
 
 use super::ledger_of_data::{self, DataChoice, Judgement};
-use super::{SiteError, accepted_runs};
+use super::{SiteError, acceptances};
 use crate::contract::{Contract, ContractError};
 use crate::identity::{Home, SiteName};
 use crate::ledger::{PlannedRelease, RunStart};
 
 /// ε before and after a plan, at the δ of the cap. Privacy losses do not simply add up, so each number holds for everything up to it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Foreseen {
+pub struct ProjectedSpending {
     /// Spent by earlier runs on these records.
     pub spent: Epsilon,
     /// Other plans that this site has accepted, on these records as far as is known, and that have not come to their end.
@@ -23,7 +24,7 @@ pub struct Foreseen {
     pub cap: Budget,
 }
 
-impl Foreseen {
+impl ProjectedSpending {
     /// Whether the plan fits; exactly the cap is allowed.
     pub fn is_within_cap(&self) -> bool {
         self.total.value() <= self.cap.epsilon.value()
@@ -31,7 +32,11 @@ impl Foreseen {
 }
 
 /// Looks into the ledger of the site's records, which is the one that `site run` would use, and changes nothing.
-pub fn foresee(home: &Home, contract: &Contract, choice: &DataChoice) -> Result<Foreseen, SiteError> {
+pub fn projected_spending(
+    home: &Home,
+    contract: &Contract,
+    choice: &DataChoice,
+) -> Result<ProjectedSpending, SiteError> {
     let judgement = ledger_of_data::judge(home, choice, &contract.hash().to_string())?;
     let (cap, before) = match judgement.ledger() {
         Some(view) => (view.state().cap(), view.state().spending()),
@@ -49,7 +54,7 @@ pub fn foresee(home: &Home, contract: &Contract, choice: &DataChoice) -> Result<
     let with_accepted = after.epsilon(cap.delta);
     add(&mut after, &uncharged(home, contract, &judgement)?)?;
     let (spent, total) = (before.epsilon(cap.delta), after.epsilon(cap.delta));
-    Ok(Foreseen { spent, accepted, with_accepted, total, cap })
+    Ok(ProjectedSpending { spent, accepted, with_accepted, total, cap })
 }
 
 fn add(spending: &mut Spending, releases: &[PlannedRelease]) -> Result<(), SiteError> {
@@ -61,10 +66,10 @@ fn add(spending: &mut Spending, releases: &[PlannedRelease]) -> Result<(), SiteE
 
 /// What a plan would still release of the records of this judgement.
 fn uncharged(home: &Home, plan: &Contract, judged: &Judgement) -> Result<Vec<PlannedRelease>, SiteError> {
-    let start = run_start(plan, plan.site_index(home.name())?, home.name(), "")?;
+    let start = run_start(plan, SiteIndex(plan.site_index(home.name())?), home.name(), "")?;
     let is_of_others = judged.others.iter().any(|view| view.state().run(&start.run).is_some());
     let known = judged.ledger().and_then(|view| view.state().run(&start.run));
-    // A run with a round that failed cannot go on, and what it was charged is spent.
+    // A run with a round that failed cannot continue, and what it was charged is spent.
     let is_over = known.is_some_and(|run| run.is_finished || !run.forfeited().is_empty());
     if is_of_others || is_over {
         return Ok(vec![]);
@@ -76,7 +81,7 @@ fn uncharged(home: &Home, plan: &Contract, judged: &Judgement) -> Result<Vec<Pla
 /// The other plans that this site has signed. A plan of another version of the program cannot be run by this one and is left out.
 fn other_accepted(home: &Home, this: &Contract) -> Result<Vec<Contract>, SiteError> {
     let mut found = vec![];
-    for name in accepted_runs(home) {
+    for name in acceptances::accepted_runs(home) {
         match Contract::read(&home.dir().join("runs").join(name).join("plan.toml")) {
             Ok(plan) if plan.hash() != this.hash() => found.push(plan),
             Ok(_) | Err(ContractError::Program { .. }) => {}
@@ -89,11 +94,11 @@ fn other_accepted(home: &Home, this: &Contract) -> Result<Vec<Contract>, SiteErr
 /// A plan as the ledger of site `me` knows it.
 pub(super) fn run_start(
     contract: &Contract,
-    me: usize,
+    me: SiteIndex,
     name: &SiteName,
     noise: &str,
 ) -> Result<RunStart, SiteError> {
-    let schedule = contract.terms().agents[me].noise.as_ref().ok_or(SiteError::NoNoise)?;
+    let schedule = contract.calibration().agents[me.0].noise.as_ref().ok_or(SiteError::NoNoise)?;
     let gaussian = schedule.as_gaussian().ok_or(SiteError::NoNoise)?;
     let planned = |round| PlannedRelease {
         round,

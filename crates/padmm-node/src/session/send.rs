@@ -1,0 +1,130 @@
+//! Sending: what a neighbour is told, in which frames, and in which order.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use padmm_core::message::{Content, Outgoing, SiteIndex, Turn};
+use padmm_privacy::Payload;
+use padmm_privacy::words::epsilon_text;
+
+use super::peer::PeerState;
+use super::{Session, SessionError};
+use crate::fault::{self, Point};
+use crate::frame::{Frame, ModelFrame};
+use crate::journal::{Level, Sent};
+use crate::outbox::Bytes;
+use crate::transport::Transport;
+
+impl Session {
+    /// Tells a neighbour that has connected who we are, what it may have missed, and how far we are.
+    pub(super) fn greet(&mut self, site: SiteIndex, transport: &dyn Transport) {
+        let Some(peer) = self.peers.iter().find(|p| p.site() == site && !p.is_lost) else {
+            // A neighbour that was left behind has to know.
+            self.departures.values().for_each(|bytes| transport.send(site, Arc::clone(bytes)));
+            return;
+        };
+        self.send_hello(peer, transport);
+        self.announce_to(peer, transport);
+        for (turn, bytes) in self.outbox.latest(2) {
+            self.journal.sent(&Sent { to: site, turn, bytes: &bytes, again: true });
+            transport.send(site, bytes);
+        }
+        self.departures.values().for_each(|bytes| transport.send(site, Arc::clone(bytes)));
+        transport.send(site, self.outbox.status());
+    }
+
+    /// Every greeting shows how far we know that neighbour's ledgers to be: whichever of them arrives, it is shown.
+    fn send_hello(&self, peer: &PeerState, transport: &dyn Transport) {
+        let shown = peer.neighbour.announced.iter().map(|(_, bytes)| *bytes).collect();
+        let proof = peer.neighbour.latest.clone();
+        let accepted = self.accepted.values().cloned().collect();
+        let ready = self.ready.values().copied().collect();
+        let hello = Frame::Hello { origin: self.origin, proof: proof.is_some(), shown, accepted, ready };
+        transport.send(peer.site(), self.outbox.sign(&hello));
+        if let Some(proof) = proof {
+            transport.send(peer.site(), proof);
+        }
+    }
+
+    /// Passes every site's words on to all neighbours.
+    pub(super) fn tell_words(&self, transport: &dyn Transport) {
+        self.living().for_each(|peer| self.send_hello(peer, transport));
+    }
+
+    pub(super) fn say_ready(&mut self) {
+        self.ready.insert(self.origin.sender, self.outbox.ready());
+    }
+
+    /// Reports, as soon as it is true, that all our edges work.
+    pub(super) fn note_ready(&mut self, transport: &dyn Transport) {
+        if !self.ready.contains_key(&self.origin.sender) && self.hears_all() {
+            self.say_ready();
+            self.tell_words(transport);
+        }
+    }
+
+    /// Sends the message of a turn: a release is announced first, and what is free leaves at once.
+    pub(super) fn send(
+        &mut self,
+        now: Duration,
+        message: Outgoing,
+        transport: &dyn Transport,
+    ) -> Result<(), SessionError> {
+        let bytes = self.bytes_of(&message)?;
+        if matches!(message.content, Content::Model(_)) {
+            return self.announce(now, bytes, transport);
+        }
+        self.deliver(message.turn, bytes, transport);
+        Ok(())
+    }
+
+    /// Hands a message to every neighbour that is left.
+    pub(super) fn deliver(&mut self, turn: Turn, bytes: Bytes, transport: &dyn Transport) {
+        self.outbox.put(turn, Arc::clone(&bytes));
+        fault::at(Point::SendBefore);
+        for (k, site) in self.living().map(PeerState::site).enumerate() {
+            if k == 1 {
+                fault::at(Point::SendBetween);
+            }
+            self.journal.sent(&Sent { to: site, turn, bytes: &bytes, again: false });
+            transport.send(site, Arc::clone(&bytes));
+        }
+        fault::at(Point::SendAfter);
+        if let Some(round) = self.agent.round_of(turn) {
+            let spent = self
+                .epsilons
+                .get(round as usize - 1)
+                .map_or(String::new(), |e| format!(", epsilon so far {}", epsilon_text(*e)));
+            let line = format!(
+                "round {round} of {}: {} bytes to each neighbour{spent}",
+                self.start.rounds,
+                bytes.len()
+            );
+            self.log(Level::Info, "round", &line);
+        }
+    }
+
+    /// The bytes of a message: a release's are in the ledger, what is free is signed here.
+    pub(super) fn bytes_of(&self, message: &Outgoing) -> Result<Bytes, SessionError> {
+        match &message.content {
+            Content::Model(release) => {
+                let missing =
+                    || SessionError::Stored { reason: format!("round {} is missing", release.round()) };
+                let bytes = self.ledger().release_bytes(&self.run, release.round())?.ok_or_else(missing)?;
+                Ok(bytes.into())
+            }
+            Content::Derived(values) | Content::Average(values) => {
+                let payload = Payload::Plain(values.as_slice().to_vec());
+                let (origin, turn) = (self.origin, message.turn);
+                let free = ModelFrame { origin, turn, entry: 0, head: [0; 32], payload };
+                Ok(self.outbox.sign(&Frame::Model(free)))
+            }
+        }
+    }
+
+    /// Lets signs of life say how far the site is. One that is done is past every turn.
+    pub(super) fn mark_progress(&self) {
+        let turn = self.agent.phase().turn().unwrap_or(Turn::average(u32::MAX));
+        self.outbox.set_progress(turn, self.done);
+    }
+}
