@@ -1,12 +1,12 @@
 //! The convergence-and-privacy picture of one simulation, drawn from its record alone.
 
-use padmm_figure::{Dash, Figure, HLine, Panel, Series, Style};
+use padmm_commands::chart::{Dash, Figure, HLine, Panel, Series, Style};
 use padmm_privacy::SensitivityBasis;
 use padmm_sim::metrics::RoundMetrics;
 use padmm_sim::record::{MeanStd, Record};
 
 /// Loss against rounds, ε against rounds, and each round's charge.
-pub fn figure(record: &Record) -> Figure {
+pub(crate) fn figure(record: &Record) -> Figure {
     let settings = record.setting.plan.settings();
     let mut panels = vec![loss(record)];
     if let Some(privacy) = &record.privacy {
@@ -65,7 +65,7 @@ fn over_runs(record: &Record, label: &str, style: Style, of: fn(&RoundMetrics) -
 }
 
 /// The same for a number that some records do not have; none for those.
-pub fn over_runs_optional(
+pub(crate) fn over_runs_optional(
     record: &Record,
     label: &str,
     style: Style,

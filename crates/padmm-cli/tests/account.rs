@@ -1,4 +1,4 @@
-//! `padmm account`: the test vectors of the specification (MATH §9), both directions, and what is promised of the output.
+//! `padmm account`: the test vectors of the specification (EQUATIONS §9), both directions, and what is promised of the output.
 
 mod common;
 

@@ -102,8 +102,8 @@ fn sites_and_splits_that_do_not_work_out() {
         .replace("site = { column = \"hospital\" }\n", "")
         .replace("columns = [\n", "columns = [\n  { name = \"hospital\", kind = \"ignored\" },\n");
     refused_study(&good, &no_site, &["--split", "site"], &["--split site", "site column"]);
-    refused_flags(&["--split", "thirds"], &["--split 'thirds'"]);
-    refused_flags(&["--split", "label-skew:-1"], &["--split 'label-skew:-1'"]);
+    refused_flags(&["--split", "thirds"], &["--split thirds"]);
+    refused_flags(&["--split", "label-skew:-1"], &["--split label-skew:-1"]);
     for nonsense in ["half", "1.5", "-0.1", "NaN", "1"] {
         refused_flags(&["--holdout", nonsense], &["--holdout", nonsense]);
     }

@@ -8,7 +8,6 @@ use std::process::{Command, Stdio};
 use std::time::SystemTime;
 
 use common::{SCHEMA, json, ok, refused, table, write_study};
-use padmm_browser::Browser;
 use serde_json::Value;
 
 fn read(path: &Path) -> Vec<u8> {
@@ -157,42 +156,21 @@ fn requests_that_make_no_sense_are_refused_by_name() {
     assert!(!at.join("report.html").exists() && !at.join("runs").exists(), "nothing is left behind");
 }
 
-/// No problem in the console, no request but for the page itself, every line of every chart drawn.
-fn check_page(path: &Path, charts: usize) {
-    let Some(mut browser) = Browser::start() else { return };
-    let mut tab = browser.open(path, 1280, 900);
-    assert_eq!(tab.problems(), [""; 0]);
-    assert_eq!(tab.requests().len(), 1, "only the page itself: {:?}", tab.requests());
-    let plots = tab.evaluate("document.querySelectorAll('svg.plot').length");
-    assert_eq!(plots, charts, "{}", path.display());
-    let empty = tab.evaluate(
-        "[...document.querySelectorAll('svg.plot')].filter((plot) => {
-            const lines = [...plot.querySelectorAll('.series path.line')];
-            return lines.length === 0 || lines.some((l) => l.getTotalLength() < 10);
-        }).length",
-    );
-    assert_eq!(empty, 0, "charts with a line that is not drawn in {}", path.display());
-}
-
 #[test]
-fn reports_open_in_a_browser_and_show_every_chart() {
+fn a_report_names_the_runs_that_it_compares() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
     write_study(at, &table(120), SCHEMA);
     let study =
         ["simulate", "--data", "t.csv", "--schema", "s.toml", "--rounds", "6", "--runs", "2", "--quiet"];
     ok(at, &[&study[..], &["--out", "one"]].concat());
-    check_page(&at.join("one/report.html"), 3);
     ok(at, &[&study[..], &["--out", "two", "--algorithm", "r-admm", "--epsilon", "2"]].concat());
     ok(at, &[&study[..], &["--out", "three", "--algorithm", "admm"]].concat());
     ok(at, &["report", "one", "two", "three", "--out", "compared.html"]);
-    check_page(&at.join("compared.html"), 3);
     let text = String::from_utf8(read(&at.join("compared.html"))).unwrap();
     for name in ["P-ADMM, ε = 5", "R-ADMM, ε = 2", "ADMM without privacy", "padmm simulate --data t.csv"] {
         assert!(text.contains(name), "{name}");
     }
-    ok(at, &["reproduce", "heart", "--runs", "1", "--quiet", "--out", "all"]);
-    check_page(&at.join("all/report.html"), 2);
 }
 
 #[test]

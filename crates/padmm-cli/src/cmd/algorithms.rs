@@ -1,35 +1,35 @@
 //! `padmm algorithms`: what there is, what each needs and guarantees.
 
-use padmm_core::algorithm::{AlgorithmKind, Guarantee, Needs};
+use padmm_commands::terminal::{print, print_json};
+use padmm_core::algorithm::{AlgorithmKind, Description, GraphNeeded, Guarantee, Needs};
 use serde_json::{Value, json};
-
-use super::{print, print_json};
 
 /// Arguments of `padmm algorithms`.
 #[derive(clap::Args)]
-pub struct Args {
+pub(crate) struct Args {
     /// Print one JSON object on standard output
     #[arg(long)]
     json: bool,
 }
 
 /// Runs `padmm algorithms`.
-pub fn run(args: &Args) -> anyhow::Result<()> {
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     if args.json {
-        let all: Vec<Value> = AlgorithmKind::ALL.iter().map(|a| object(*a)).collect();
+        let all: Vec<Value> = padmm_baselines::ALL.iter().map(|a| object(*a)).collect();
         return print_json(&json!({ "algorithms": all }));
     }
     let mut text = String::from("Algorithms for `padmm simulate --algorithm NAME`\n");
-    for kind in AlgorithmKind::ALL {
+    for kind in padmm_baselines::ALL {
         let d = kind.describe();
-        let settings = if d.settings.is_empty() { "none".to_owned() } else { d.settings.join(", ") };
+        let settings: Vec<String> = d.settings().map(|name| format!("--{name}")).collect();
+        let settings = if settings.is_empty() { "none".to_owned() } else { settings.join(", ") };
         text.push_str(&format!(
             "\n{:<20}{}, {}\n  {}\n  needs      {}\n  guarantee  {}\n  settings   {settings}\n  runs in    {}\n",
             kind.name(),
             kind.title(),
             d.reference,
             d.summary,
-            needs(d.needs),
+            needs(d),
             guarantee(d.guarantee),
             if kind.runs_between_sites() { "simulations, and between sites" } else { "simulations only" },
         ));
@@ -41,16 +41,19 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     print(&text)
 }
 
-fn needs(needs: Needs) -> &'static str {
-    match needs {
-        Needs::Nothing => "any connected graph, any loss with bounded slope, any regulariser",
-        Needs::TwiceDifferentiable => {
-            "any connected graph; a twice differentiable loss (logistic), no regulariser or l2"
-        }
-        Needs::SmoothLossAndStar => "a star whose middle, the first site, is also the server; a smooth loss",
-        Needs::SmoothLoss => "any connected graph; a smooth loss (logistic, huberized-hinge, huber)",
-        Needs::Complete => "a complete graph; none, l1, l2 or elastic-net",
-    }
+fn needs(d: &Description) -> String {
+    let graph = match d.graph {
+        GraphNeeded::Any => "any connected graph",
+        GraphNeeded::Star => "a star whose middle, the first site, is also the server",
+        GraphNeeded::Complete => "a complete graph",
+    };
+    let problem = match d.needs {
+        Needs::Nothing => "any loss with bounded slope, any regulariser",
+        Needs::TwiceDifferentiable => "a twice differentiable loss (logistic), no regulariser or l2",
+        Needs::SmoothLoss => "a smooth loss (logistic, huberized-hinge, huber)",
+        Needs::SeparableRegularizer => "any loss with bounded slope; none, l1, l2 or elastic-net",
+    };
+    format!("{graph}; {problem}")
 }
 
 fn guarantee(guarantee: Guarantee) -> &'static str {
@@ -75,9 +78,9 @@ fn object(kind: AlgorithmKind) -> Value {
         "title": kind.title(),
         "reference": d.reference,
         "summary": d.summary,
-        "needs": needs(d.needs),
+        "needs": needs(d),
         "guarantee": guarantee(d.guarantee),
-        "settings": d.settings,
+        "settings": d.settings().map(|name| format!("--{name}")).collect::<Vec<_>>(),
         "between_sites": kind.runs_between_sites(),
         "experimental": d.guarantee == Guarantee::Experimental,
     })

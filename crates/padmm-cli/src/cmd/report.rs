@@ -3,15 +3,15 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
+use padmm_commands::terminal::print;
 use padmm_data::write_atomically;
 use padmm_sim::record::{FORMAT, Record};
 
-use super::print;
 use crate::report;
 
 /// Arguments of `padmm report`.
 #[derive(clap::Args)]
-pub struct Args {
+pub(crate) struct Args {
     /// Folders with a record.json each (as `padmm simulate` makes them), folders of records, or record files
     #[arg(value_name = "DIR", required = true)]
     from: Vec<PathBuf>,
@@ -21,7 +21,7 @@ pub struct Args {
 }
 
 /// Runs `padmm report`.
-pub fn run(args: &Args) -> anyhow::Result<()> {
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let mut records = vec![];
     for path in &args.from {
         for file in record_files(path)? {

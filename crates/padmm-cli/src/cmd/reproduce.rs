@@ -5,13 +5,16 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::Context;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
+use padmm_commands::chart::Figure;
+use padmm_commands::out_folder::OutFolder;
+use padmm_commands::progress;
+use padmm_commands::terminal::{print, print_json, start_threads};
 use padmm_data::write_atomically;
 use padmm_sim::record::Record;
 use serde_json::{Map, Value, json};
 
-use super::{print, print_json, start_threads};
-use crate::out_folder::OutFolder;
+use crate::png::to_png;
 use crate::report;
 use crate::reproduce::experiment::{Case, Experiment, Repetition};
 use crate::reproduce::figures::{Curve, Records, csv, curves, figure};
@@ -21,7 +24,7 @@ use crate::reproduce::tune::tune;
 
 /// Arguments of `padmm reproduce`.
 #[derive(clap::Args)]
-pub struct Args {
+pub(crate) struct Args {
     /// fig1, fig2, fig3, fig4 (the paper's), accounting, graphs, heart (beyond it) or all
     #[arg(value_name = "WHICH", default_value = "all")]
     which: Vec<String>,
@@ -43,26 +46,26 @@ pub struct Args {
     /// No progress bar and no table
     #[arg(long, short)]
     quiet: bool,
-    /// Choose every penalty anew from the grid and write DIR/penalties.csv, without drawing anything
+    /// Choose every penalty from the grid again and write DIR/penalties.csv, without drawing anything
     #[arg(long)]
     tune: bool,
 }
 
 /// An experiment with its curves.
-pub struct Drawn {
+pub(crate) struct Drawn {
     pub experiment: Experiment,
     pub curves: Vec<Curve>,
-    pub figure: padmm_figure::Figure,
+    pub figure: Figure,
 }
 
 /// Runs `padmm reproduce`.
-pub fn run(args: &Args) -> anyhow::Result<()> {
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let start = Instant::now();
     anyhow::ensure!(args.runs > 0, "--runs must be at least 1");
     start_threads(args.threads)?;
     let experiments = chosen(&args.which)?;
     let folder = OutFolder::at(&args.out)?;
-    let bar = progress_bar(args.quiet);
+    let bar = progress::bar(0, "{bar:30} {percent}%  {msg}  {elapsed} gone, {eta} left", args.quiet);
     if args.tune {
         return choose_penalties(&experiments, folder, &bar);
     }
@@ -82,7 +85,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         let stem = |ending: &str| out.join(format!("{}.{ending}", experiment.name));
         write_atomically(&stem("csv"), true, &csv(&curves)?)?;
         write_atomically(&stem("svg"), true, figure.to_svg().as_bytes())?;
-        write_atomically(&stem("png"), true, &figure.to_png(1.5)?)?;
+        write_atomically(&stem("png"), true, &to_png(&figure, 1.5)?)?;
         drawn.push(Drawn { experiment, curves, figure });
     }
     let command = command(args);
@@ -107,14 +110,6 @@ fn chosen(which: &[String]) -> anyhow::Result<Vec<Experiment>> {
     }
     let wanted = Experiment::names().filter(|n| all || which.iter().any(|w| w == n));
     wanted.map(Experiment::named).collect()
-}
-
-fn progress_bar(quiet: bool) -> ProgressBar {
-    if quiet {
-        return ProgressBar::hidden();
-    }
-    let style = ProgressStyle::with_template("{bar:30} {percent}%  {msg}  {elapsed} gone, {eta} left");
-    ProgressBar::new(0).with_style(style.expect("the template is well formed"))
 }
 
 fn choose_penalties(experiments: &[Experiment], folder: OutFolder, bar: &ProgressBar) -> anyhow::Result<()> {

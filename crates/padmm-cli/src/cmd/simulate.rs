@@ -2,8 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use comfy_table::{CellAlignment, Table, presets};
-use indicatif::{ProgressBar, ProgressStyle};
+use padmm_commands::out_folder::OutFolder;
+use padmm_commands::progress;
+use padmm_commands::table::{align_right, plain};
+use padmm_commands::terminal::{print, print_json, start_threads};
 use padmm_core::model::{Model, Provenance};
 use padmm_core::plan::Output;
 use padmm_data::{Loaded, load, write_model};
@@ -11,17 +13,16 @@ use padmm_privacy::SensitivityBasis;
 use padmm_privacy::words::{delta_text, epsilon_text, noise_text, upper_text};
 use padmm_sim::metrics::ModelMetrics;
 use padmm_sim::record::{MeanStd, Record, RunRecord};
-use padmm_sim::{Progress, Simulation, SimulationPlan};
+use padmm_sim::{PreparedSimulation, Progress, SimulationPlan};
 use serde_json::{Value, json};
 
-use super::{print, print_json, start_threads};
-use crate::out_folder::OutFolder;
+use crate::png::to_png;
 use crate::report;
 use crate::settings::Settings;
 
 /// Arguments of `padmm simulate`.
 #[derive(clap::Args)]
-pub struct Args {
+pub(crate) struct Args {
     /// Settings from a TOML file with the flags' names as keys; flags win
     #[arg(long, value_name = "FILE")]
     plan: Option<PathBuf>,
@@ -45,7 +46,7 @@ pub struct Args {
 }
 
 /// Runs `padmm simulate`.
-pub fn run(args: Args) -> anyhow::Result<()> {
+pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     let settings = match &args.plan {
         Some(path) => args.settings.or(Settings::read(path)?),
         None => args.settings,
@@ -55,22 +56,23 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     settings.draft()?.check()?;
     let loaded = load(&settings.source()?)?;
     let plan = settings.simulation(&loaded, !args.no_reference)?;
-    let bar = progress_bar(args.quiet);
+    let bar = progress::bar(0, "{bar:30} {pos}/{len} rounds  {msg}  {eta} left", args.quiet);
     let watch = |p: Progress| {
         bar.set_length(p.total);
         bar.set_position(p.done);
         let epsilon =
             p.epsilon.map_or(String::from("no privacy"), |e| format!("ε spent {}", epsilon_text(e)));
         bar.set_message(format!("average loss {:.4}, {epsilon}", p.average_loss));
+        true
     };
     let Loaded { schema, encoded, .. } = loaded;
     let folder_name = folder_name(&plan);
-    let simulation = Simulation::prepare(plan, encoded)?;
+    let simulation = PreparedSimulation::prepare(plan, encoded)?;
     let folder = match args.out {
         Some(out) => OutFolder::at(&out)?,
         None => OutFolder::numbered(&folder_name)?,
     };
-    let (record, model) = simulation.run(&watch)?;
+    let (record, model) = simulation.run_all(&watch)?;
     bar.finish_and_clear();
     write_outputs(&record, schema, &model, folder.path())?;
     let out = folder.keep();
@@ -82,14 +84,6 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         if args.json { eprint!("{text}") } else { print(&text)? }
     }
     Ok(())
-}
-
-fn progress_bar(quiet: bool) -> ProgressBar {
-    if quiet {
-        return ProgressBar::hidden();
-    }
-    let style = ProgressStyle::with_template("{bar:30} {pos}/{len} rounds  {msg}  {eta} left");
-    ProgressBar::new(0).with_style(style.expect("the template is well formed"))
 }
 
 /// `<dataset>-<algorithm>`
@@ -108,7 +102,7 @@ fn write_outputs(
     write("trace.csv", record.trace_csv().as_bytes())?;
     let figure = crate::plot::figure(record);
     write("plot.svg", figure.to_svg().as_bytes())?;
-    write("plot.png", &figure.to_png(2.0)?)?;
+    write("plot.png", &to_png(&figure, 2.0)?)?;
     let settings = record.setting.plan.settings();
     let provenance = Provenance {
         version: record.version.clone(),
@@ -225,13 +219,8 @@ fn privacy_lines(record: &Record) -> String {
 }
 
 fn losses(record: &Record) -> String {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_header(["", "loss", "accuracy", "AUC"]);
-    for column in 1..4 {
-        if let Some(column) = table.column_mut(column) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
+    let mut table = plain(["", "loss", "accuracy", "AUC"]);
+    align_right(&mut table, 1..4);
     let several = record.runs.len() > 1;
     let cell = |m: &MeanStd| {
         if several { format!("{:.4} ± {:.4}", m.mean, m.std) } else { format!("{:.4}", m.mean) }

@@ -1,12 +1,15 @@
 //! `padmm theory`: the graph's spectrum, whether the theorems' preconditions can hold, and the bounds.
 
+use std::sync::Arc;
+
 use anyhow::{Context, Result, ensure};
 use comfy_table::{CellAlignment, Table, presets};
+use padmm_commands::terminal::print;
+use padmm_core::calibration::{Calibration, NetworkFacts};
 use padmm_core::data::FeatureSpace;
 use padmm_core::graph::{Graph, GraphSpec, Spectrum, gossip_contraction, gossip_rounds};
 use padmm_core::plan::PlanDraft;
 use padmm_core::regularizer::Regularizer;
-use padmm_core::terms::{Network, Terms};
 use padmm_core::theory::{FreeParameters, StartDistance, Theory, TheoryInput};
 use padmm_privacy::words::delta_text;
 use padmm_privacy::{AccountantKind, Schedule};
@@ -14,7 +17,7 @@ use serde::Serialize;
 
 /// What the paper's convergence theorems say about a run with these settings, and whether they say anything.
 #[derive(clap::Args, Clone, Debug)]
-pub struct Args {
+pub(crate) struct Args {
     /// Number of agents
     #[arg(long, default_value_t = 5, allow_negative_numbers = true)]
     pub agents: usize,
@@ -82,7 +85,7 @@ struct Report<'a> {
 ///
 /// # Errors
 /// Arguments outside their ranges, or a graph that cannot be built.
-pub fn run(args: Args) -> Result<()> {
+pub(crate) fn run(args: Args) -> Result<()> {
     ensure!(args.agents != 1, "--agents is 1, but the theorems are about agents that talk to each other");
     ensure!(args.records > 0, "--records is 0, but every agent needs at least one record");
     ensure!(
@@ -91,16 +94,16 @@ pub fn run(args: Args) -> Result<()> {
         args.features
     );
     let graph = args.graph.build(args.agents, &[], args.seed).context("--graph")?;
-    let terms = terms(&args, &graph)?;
+    let calibration = calibration(&args, &graph)?;
     let per_agent = args.regularization / args.agents as f64;
-    let first_noise_var = |noise: &Schedule| noise.noise_std(1).map(|std| std.powi(2));
+    let first_noise_var = |noise: &Arc<dyn Schedule>| noise.noise_std(1).map(|std| std.powi(2));
     let first_noise_vars: Vec<f64> =
-        terms.agents.iter().filter_map(|a| a.noise.as_ref()).filter_map(first_noise_var).collect();
+        calibration.agents.iter().filter_map(|a| a.noise.as_ref()).filter_map(first_noise_var).collect();
     let theory = Theory::of(&TheoryInput {
         // f_i has the modulus 2Λ/N in the usual sense, and the paper's is half of that.
         strong_convexity: per_agent,
         smoothness: args.smoothness + 2.0 * per_agent,
-        penalty: terms.penalty,
+        penalty: calibration.penalty,
         decay: args.decay,
         rounds: args.rounds as usize,
         n_features: args.features,
@@ -115,39 +118,36 @@ pub fn run(args: Args) -> Result<()> {
             agents: args.agents,
             graph: args.graph.to_string(),
             degrees: graph.degrees(),
-            penalty: terms.penalty,
+            penalty: calibration.penalty,
             accountant: args.accountant,
             gossip_contraction: contraction,
             first_noise_variances: &first_noise_vars,
             theory: &theory,
         };
-        println!("{}", serde_json::to_string_pretty(&report)?);
-        return Ok(());
+        return print(&format!("{}\n", serde_json::to_string_pretty(&report)?));
     }
-    println!("Graph `{}` over {} agents, {} edges", args.graph, args.agents, graph.n_edges());
-    println!(
-        "Penalty η = {:.6e}{}; noise for ε = {}, δ = {} ({} accountant)",
-        terms.penalty,
+    let mut text = format!("Graph `{}` over {} agents, {} edges\n", args.graph, args.agents, graph.n_edges());
+    text += &format!(
+        "Penalty η = {:.6e}{}; noise for ε = {}, δ = {} ({} accountant)\n",
+        calibration.penalty,
         if args.penalty.is_none() { " (derived)" } else { "" },
         args.epsilon,
         delta_text(args.delta),
         args.accountant,
     );
-    println!("{}", spectrum_table(&theory.spectrum));
-    println!(
-        "Gossip: disagreement shrinks by a factor of {contraction:.6} a round; rounds to a thousandth of it: {}.\n",
+    text += &format!("{}\n", spectrum_table(&theory.spectrum));
+    text += &format!(
+        "Gossip: disagreement shrinks by a factor of {contraction:.6} a round; rounds to a thousandth of it: {}.\n\n",
         gossip_rounds(contraction, 1e-3, 100_000_000)
     );
-    println!("{}\n", theory.strongly_convex);
-    println!("{}", theory.convex);
-    println!("{}", bounds_table(&theory));
-    Ok(())
+    text += &format!("{}\n\n{}\n{}\n", theory.strongly_convex, theory.convex, bounds_table(&theory));
+    print(&text)
 }
 
-/// Penalty and noise of every agent, as a run with these settings would have them; MATH §3 (Δ) and §5.
+/// Penalty and noise of every agent, as a run with these settings would have them; EQUATIONS §3 (Δ) and §5.
 ///
 /// The loss is taken to have slopes up to 1 and rows of norm up to 1, as logistic regression on a shipped data set has.
-fn terms(args: &Args, graph: &Graph) -> Result<Terms> {
+fn calibration(args: &Args, graph: &Graph) -> Result<Calibration> {
     let plan = PlanDraft {
         rounds: args.rounds,
         penalty: args.penalty,
@@ -161,7 +161,10 @@ fn terms(args: &Args, graph: &Graph) -> Result<Terms> {
     .check()?;
     let n_records = vec![args.records; args.agents];
     let space = FeatureSpace::numeric(args.features);
-    Ok(Terms::derive(&plan, &Network { graph, n_records: &n_records, space: &space, norm_bound: 1.0 })?)
+    Ok(Calibration::derive(
+        &plan,
+        &NetworkFacts { graph, n_records: &n_records, space: &space, norm_bound: 1.0 },
+    )?)
 }
 
 /// Two columns of numbers under the usual names.
@@ -213,6 +216,8 @@ fn right_align(table: &mut Table) {
 
 #[cfg(test)]
 mod tests {
+    use padmm_core::settings::as_flags;
+
     use super::*;
     use clap::Parser;
 
@@ -229,10 +234,10 @@ mod tests {
     fn first_noise_std(line: &[&str]) -> f64 {
         let args = args(line);
         let graph = args.graph.build(args.agents, &[], args.seed).unwrap();
-        terms(&args, &graph).unwrap().agents[0].noise.as_ref().unwrap().noise_std(1).unwrap()
+        calibration(&args, &graph).unwrap().agents[0].noise.as_ref().unwrap().noise_std(1).unwrap()
     }
 
-    /// MATH §9: n = 8000, d = 4, η = 1/1750, m_R = 0.22/8750, K = 50, ε = 5, δ = 1e-4, R = 0.995. The vector has τ = 0,
+    /// EQUATIONS §9: n = 8000, d = 4, η = 1/1750, m_R = 0.22/8750, K = 50, ε = 5, δ = 1e-4, R = 0.995. The vector has τ = 0,
     /// and a run has τ = 10⁻⁶ · 2B/n and a grid: a millionth and a little more.
     #[test]
     fn the_noise_is_that_of_the_test_vector() {
@@ -263,8 +268,9 @@ mod tests {
             (vec!["--epsilon=NaN"], "--epsilon"),
             (vec!["--decay=0"], "decay"),
         ] {
-            let error = run(args(&line)).unwrap_err();
-            assert!(format!("{error:#}").contains(needle), "{error:#}");
+            let error = format!("{:#}", run(args(&line)).unwrap_err());
+            let told = as_flags(&error, &crate::settings::all_settings());
+            assert!(told.contains(needle), "{told}");
         }
     }
 }

@@ -9,19 +9,19 @@ use crate::settings::Settings;
 
 /// Every experiment with its file, in the order of the report.
 const FILES: [(&str, &str); 7] = [
-    ("fig1", include_str!("../../../../experiments/fig1/experiment.toml")),
-    ("fig2", include_str!("../../../../experiments/fig2/experiment.toml")),
-    ("fig3", include_str!("../../../../experiments/fig3/experiment.toml")),
-    ("fig4", include_str!("../../../../experiments/fig4/experiment.toml")),
-    ("accounting", include_str!("../../../../experiments/accounting/experiment.toml")),
-    ("graphs", include_str!("../../../../experiments/graphs/experiment.toml")),
-    ("heart", include_str!("../../../../experiments/heart/experiment.toml")),
+    ("fig1", include_str!("../../experiments/fig1/experiment.toml")),
+    ("fig2", include_str!("../../experiments/fig2/experiment.toml")),
+    ("fig3", include_str!("../../experiments/fig3/experiment.toml")),
+    ("fig4", include_str!("../../experiments/fig4/experiment.toml")),
+    ("accounting", include_str!("../../experiments/accounting/experiment.toml")),
+    ("graphs", include_str!("../../experiments/graphs/experiment.toml")),
+    ("heart", include_str!("../../experiments/heart/experiment.toml")),
 ];
 
 /// One figure's worth of simulations.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Experiment {
+pub(crate) struct Experiment {
     #[serde(skip)]
     pub name: String,
     pub title: String,
@@ -41,7 +41,7 @@ pub struct Experiment {
 /// A setting that takes several values in every series.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Sweep {
+pub(crate) struct Sweep {
     setting: String,
     pub label: String,
     pub values: Vec<toml::Value>,
@@ -50,7 +50,7 @@ pub struct Sweep {
 /// One line of a figure.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct SeriesSpec {
+pub(crate) struct SeriesSpec {
     pub name: String,
     pub label: String,
     /// The series whose colour it shares, drawn dashed.
@@ -60,7 +60,7 @@ pub struct SeriesSpec {
     /// Runs, where they are not the command's.
     #[serde(default)]
     pub runs: Option<u32>,
-    /// Whether every run deals the records anew.
+    /// Whether every run splits the records again.
     #[serde(default)]
     pub new_split_each_run: bool,
 }
@@ -68,7 +68,7 @@ pub struct SeriesSpec {
 /// What a panel shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Shows {
+pub(crate) enum Shows {
     AverageLossByRound,
     SmoothedLossByRound,
     EpsilonByRound,
@@ -78,10 +78,10 @@ pub enum Shows {
     SiteAccuracyMean,
 }
 
-/// One panel.
+/// What one panel of the figure shows.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct PanelSpec {
+pub(crate) struct PanelSpec {
     pub title: String,
     pub shows: Shows,
     pub series: Vec<String>,
@@ -96,7 +96,7 @@ pub struct PanelSpec {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum ScaleSpec {
+pub(crate) enum ScaleSpec {
     #[default]
     Linear,
     Log,
@@ -104,7 +104,7 @@ pub enum ScaleSpec {
 
 /// One simulation of an experiment.
 #[derive(Clone, Debug)]
-pub struct Case {
+pub(crate) struct Case {
     pub experiment: String,
     pub series: String,
     /// Place of the sweep's value; 0 without a sweep.
@@ -116,25 +116,25 @@ pub struct Case {
 
 /// How many runs, and from which seed.
 #[derive(Clone, Copy, Debug)]
-pub struct Repetition {
+pub(crate) struct Repetition {
     pub runs: u32,
     pub seed: u64,
 }
 
 impl Experiment {
     /// Names of all experiments.
-    pub fn names() -> impl Iterator<Item = &'static str> {
+    pub(crate) fn names() -> impl Iterator<Item = &'static str> {
         FILES.iter().map(|f| f.0)
     }
 
     /// The experiment of a name.
-    pub fn named(name: &str) -> anyhow::Result<Experiment> {
-        let known = || Experiment::names().collect::<Vec<_>>().join(", ");
+    pub(crate) fn named(name: &str) -> anyhow::Result<Self> {
+        let known = || Self::names().collect::<Vec<_>>().join(", ");
         let (name, text) = FILES
             .iter()
             .find(|f| f.0 == name)
             .ok_or_else(|| anyhow!("there is no experiment '{name}': use {} or all", known()))?;
-        let mut experiment: Experiment =
+        let mut experiment: Self =
             toml::from_str(text).with_context(|| format!("experiments/{name}/experiment.toml"))?;
         experiment.name = (*name).to_owned();
         for panel in &experiment.panels {
@@ -146,12 +146,12 @@ impl Experiment {
     }
 
     /// The series of a name.
-    pub fn find(&self, series: &str) -> Option<&SeriesSpec> {
+    pub(crate) fn find(&self, series: &str) -> Option<&SeriesSpec> {
         self.series.iter().find(|s| s.name == series)
     }
 
     /// Values of the sweep, or a single nothing.
-    pub fn points(&self) -> Vec<Option<&toml::Value>> {
+    pub(crate) fn points(&self) -> Vec<Option<&toml::Value>> {
         match &self.sweep {
             Some(sweep) => sweep.values.iter().map(Some).collect(),
             None => vec![None],
@@ -159,7 +159,7 @@ impl Experiment {
     }
 
     /// Name of a point for files and tables; empty without a sweep.
-    pub fn point_name(&self, point: usize) -> String {
+    pub(crate) fn point_name(&self, point: usize) -> String {
         self.points()[point].map_or(String::new(), |v| match v {
             toml::Value::String(text) => text.clone(),
             other => other.to_string(),
@@ -167,17 +167,17 @@ impl Experiment {
     }
 
     /// The settings of a series at a point, without a penalty that was chosen for it.
-    pub fn settings(&self, series: &SeriesSpec, point: usize) -> anyhow::Result<Settings> {
+    pub(crate) fn settings(&self, series: &SeriesSpec, point: usize) -> anyhow::Result<Settings> {
         let mut table = self.base.clone();
         table.extend(series.settings.clone());
         if let (Some(sweep), Some(value)) = (&self.sweep, self.points()[point]) {
             table.insert(sweep.setting.clone(), value.clone());
         }
-        table.try_into().with_context(|| format!("{}, series {}", self.name, series.name))
+        Settings::from_table(table).with_context(|| format!("{}, series {}", self.name, series.name))
     }
 
     /// Every simulation that the experiment needs.
-    pub fn cases(&self, repetition: Repetition, penalties: &Penalties) -> anyhow::Result<Vec<Case>> {
+    pub(crate) fn cases(&self, repetition: Repetition, penalties: &Penalties) -> anyhow::Result<Vec<Case>> {
         let mut cases = vec![];
         for series in &self.series {
             for point in 0..self.points().len() {

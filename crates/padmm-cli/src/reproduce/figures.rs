@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use padmm_figure::{Dash, Figure, HLine, Panel, Scale, Series, Style};
+use padmm_commands::chart::{Dash, Figure, HLine, Panel, Scale, Series, Style};
 use padmm_privacy::AccountantKind;
 use padmm_sim::metrics::RoundMetrics;
 use padmm_sim::record::{MeanStd, Record, RunRecord};
@@ -12,7 +12,7 @@ use super::experiment::{Experiment, PanelSpec, ScaleSpec, SeriesSpec, Shows};
 
 /// One line of one panel, over all runs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Curve {
+pub(crate) struct Curve {
     pub panel: String,
     pub label: String,
     pub x: Vec<f64>,
@@ -22,11 +22,11 @@ pub struct Curve {
     style: Style,
 }
 
-/// The records of an experiment: those of a series at a point, one or (if every run deals anew) several.
-pub type Records<'a> = BTreeMap<(String, usize), Vec<&'a Record>>;
+/// The records of an experiment: those of a series at a point, one or (if every run splits the records again) several.
+pub(crate) type Records<'a> = BTreeMap<(String, usize), Vec<&'a Record>>;
 
 /// All curves of an experiment, panel by panel.
-pub fn curves(experiment: &Experiment, records: &Records<'_>) -> Vec<Curve> {
+pub(crate) fn curves(experiment: &Experiment, records: &Records<'_>) -> Vec<Curve> {
     let of_panel = |panel: &PanelSpec| -> Vec<Curve> {
         panel.series.iter().flat_map(|name| series(experiment, panel, name, records)).collect()
     };
@@ -153,7 +153,7 @@ fn style(experiment: &Experiment, spec: &SeriesSpec) -> Style {
 }
 
 /// The figure of an experiment.
-pub fn figure(experiment: &Experiment, curves: &[Curve], records: &Records<'_>) -> Figure {
+pub(crate) fn figure(experiment: &Experiment, curves: &[Curve], records: &Records<'_>) -> Figure {
     let any = records.values().flatten().next().expect("an experiment has records");
     let runs = records.values().map(|r| r.iter().map(|r| r.runs.len()).sum::<usize>()).max().unwrap_or(1);
     let panels = experiment.panels.iter().map(|p| panel(experiment, p, curves, any)).collect();
@@ -226,7 +226,7 @@ fn labels(experiment: &Experiment, shows: Shows, delta: f64) -> (String, String)
 }
 
 /// The curves as CSV, one line a point.
-pub fn csv(curves: &[Curve]) -> anyhow::Result<Vec<u8>> {
+pub(crate) fn csv(curves: &[Curve]) -> anyhow::Result<Vec<u8>> {
     let mut writer = csv::Writer::from_writer(vec![]);
     writer.write_record(["panel", "label", "x", "mean", "std"])?;
     for c in curves {
@@ -238,6 +238,6 @@ pub fn csv(curves: &[Curve]) -> anyhow::Result<Vec<u8>> {
 }
 
 /// A horizontal line of a record's optimum, for reports of single runs.
-pub fn optimum_line(record: &Record) -> HLine {
+pub(crate) fn optimum_line(record: &Record) -> HLine {
     HLine { label: format!("pooled optimum {:.4}", record.optimum.loss), y: record.optimum.loss }
 }

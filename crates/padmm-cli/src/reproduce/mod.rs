@@ -1,7 +1,7 @@
 //! The paper's figures, and some that it does not have: experiments, their records, their curves.
 
-pub mod experiment;
-pub mod figures;
-pub mod penalties;
-pub mod runs;
-pub mod tune;
+pub(crate) mod experiment;
+pub(crate) mod figures;
+pub(crate) mod penalties;
+pub(crate) mod runs;
+pub(crate) mod tune;

@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use indicatif::ProgressBar;
 use padmm_data::{Loaded, load, write_atomically};
-use padmm_sim::Simulation;
+use padmm_sim::PreparedSimulation;
+use padmm_sim::RunOptions;
+use padmm_sim::metrics::RoundMetrics;
 use padmm_sim::record::{Record, RunRecord};
 use rayon::prelude::*;
 use sha2::{Digest, Sha256};
@@ -15,21 +17,21 @@ use sha2::{Digest, Sha256};
 use super::experiment::Case;
 
 /// The folder with records, finished and partial.
-pub struct Store {
+pub(crate) struct Store {
     folder: PathBuf,
 }
 
 impl Store {
     /// Records under `out`.
-    pub fn under(out: &Path) -> anyhow::Result<Store> {
+    pub(crate) fn under(out: &Path) -> anyhow::Result<Self> {
         let folder = out.join("records");
         std::fs::create_dir_all(&folder)
             .with_context(|| format!("the folder '{}' cannot be made", folder.display()))?;
-        Ok(Store { folder })
+        Ok(Self { folder })
     }
 
     /// The name under which a case is kept: it changes with anything that could change a number.
-    pub fn key(case: &Case) -> anyhow::Result<String> {
+    pub(crate) fn key(case: &Case) -> anyhow::Result<String> {
         let settings = toml::to_string(&case.settings)?;
         let identity = format!("{}\n{}\n{}\n{}", env!("CARGO_PKG_VERSION"), case.seed, case.runs, settings);
         let digest = Sha256::digest(identity.as_bytes());
@@ -46,7 +48,7 @@ impl Store {
     }
 
     /// The record of a case; none if it is not finished, or not readable any more.
-    pub fn record(&self, key: &str) -> Option<Record> {
+    pub(crate) fn record(&self, key: &str) -> Option<Record> {
         read(&self.record_path(key))
     }
 }
@@ -56,7 +58,7 @@ fn read<T: serde::de::DeserializeOwned>(path: &Path) -> Option<T> {
 }
 
 /// Makes the record of every case, and reads those that exist. Returns them by key.
-pub fn complete(
+pub(crate) fn complete(
     cases: &[Case],
     store: &Store,
     bar: &ProgressBar,
@@ -76,7 +78,11 @@ pub fn complete(
             None => todo.push((case, key)),
         }
     }
-    bar.set_length(todo.iter().map(|(c, _)| u64::from(c.runs) * u64::from(c.settings.rounds())).sum());
+    let mut n_rounds = 0;
+    for (case, _) in &todo {
+        n_rounds += u64::from(case.runs) * u64::from(case.settings.rounds()?);
+    }
+    bar.set_length(n_rounds);
     let mut data: BTreeMap<String, Loaded> = BTreeMap::new();
     for (case, key) in todo {
         let source = case.settings.source()?;
@@ -116,7 +122,12 @@ fn run_case(
             bar.inc(record.trace.len() as u64);
             return Ok(record);
         }
-        let record = simulation.run_once(run, &|_| bar.inc(1))?.record;
+        let on_round = |_: &RoundMetrics| {
+            bar.inc(1);
+            true
+        };
+        let record =
+            simulation.run(&RunOptions { run, on_round: &on_round, ..RunOptions::default() })?.record;
         write_atomically(&path, true, serde_json::to_string(&record)?.as_bytes())?;
         // Read back, so that a run that was interrupted later and one that was not have the same digits.
         read(&path).with_context(|| format!("'{}' cannot be read", path.display()))
@@ -130,11 +141,11 @@ fn run_case(
     Ok(simulation.record(runs))
 }
 
-/// The network of a case, dealt and solved.
-pub fn prepare(case: &Case, loaded: &Loaded) -> anyhow::Result<Simulation> {
+/// The network of a case: its records split, its pooled optimum solved.
+pub(crate) fn prepare(case: &Case, loaded: &Loaded) -> anyhow::Result<PreparedSimulation> {
     let mut plan = case.settings.simulation(loaded, false)?;
     plan.runs = case.runs;
     plan.seed = case.seed;
     plan.rank_rounds = false;
-    Ok(Simulation::prepare(plan, loaded.encoded.clone())?)
+    Ok(PreparedSimulation::prepare(plan, loaded.encoded.clone())?)
 }

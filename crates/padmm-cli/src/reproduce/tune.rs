@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use anyhow::Context;
 use indicatif::ProgressBar;
 use padmm_data::{Loaded, load};
+use padmm_sim::RunOptions;
 use padmm_sim::record::MeanStd;
 use rayon::prelude::*;
 
@@ -18,7 +19,7 @@ const RUNS: u32 = 3;
 const SEED: u64 = 1_000_003;
 
 /// Tries the whole grid for every series and point of an experiment.
-pub fn tune(experiment: &Experiment, bar: &ProgressBar) -> anyhow::Result<Vec<Tried>> {
+pub(crate) fn tune(experiment: &Experiment, bar: &ProgressBar) -> anyhow::Result<Vec<Tried>> {
     let mut data: BTreeMap<String, Loaded> = BTreeMap::new();
     let mut jobs = vec![];
     for series in &experiment.series {
@@ -97,7 +98,7 @@ fn losses(case: &Case, loaded: &Loaded) -> anyhow::Result<f64> {
         Err(error) => return Err(error),
     };
     let run = |r: u32| -> anyhow::Result<f64> {
-        let record = simulation.run_once(r, &|_| {})?.record;
+        let record = simulation.run(&RunOptions::number(r))?.record;
         Ok(record.trace.last().context("a run has rounds")?.average_loss)
     };
     let values: Option<Vec<f64>> = (0..case.runs).map(|r| run(r).ok()).collect();

@@ -1,0 +1,198 @@
+//! The page of one simulation, and what the page of several says about each.
+
+use padmm_commands::page::{Block, CalloutKind, Column, Page, Table};
+use padmm_privacy::words::{delta_text, epsilon_text, noise_text, upper_text};
+use padmm_privacy::{SensitivityBasis, outward};
+use padmm_sim::metrics::ModelMetrics;
+use padmm_sim::record::{MeanStd, PrivacyRecord, Record};
+
+use super::command::simulate_command;
+use super::{callout, footer, repeat, section};
+use crate::plot;
+
+/// The page of one simulation.
+pub(crate) fn simulation(record: &Record) -> Page {
+    let settings = record.setting.plan.settings();
+    Page {
+        title: format!("{} on {}", settings.algorithm.title(), record.setting.dataset),
+        subtitle: format!(
+            "{} sites, {} graph, {} rounds, {} of a simulated network.",
+            record.setting.sites.len(),
+            record.setting.graph,
+            settings.rounds,
+            if record.runs.len() == 1 { "one run".to_owned() } else { format!("{} runs", record.runs.len()) },
+        ),
+        sections: vec![
+            section("The guarantee", guarantee(record)),
+            section(
+                "Convergence and privacy",
+                vec![Block::Figure(Box::new(plot::figure(record)), "run".into())],
+            ),
+            section("Results", vec![Block::Table(losses(record))]),
+            section("What was run", vec![Block::Facts(facts(record)), Block::Table(sites(record))]),
+            section("Repeat and cite", repeat(&simulate_command(record))),
+        ],
+        footer: footer(record),
+    }
+}
+
+/// What the run promises, or that it promises nothing.
+pub(super) fn guarantee(record: &Record) -> Vec<Block> {
+    let Some(privacy) = &record.privacy else {
+        return vec![callout(
+            CalloutKind::Warning,
+            "No privacy",
+            "The agents exchanged their exact models. Nothing is promised.",
+        )];
+    };
+    let is_proved = privacy.sensitivity_basis == SensitivityBasis::Record;
+    let kind =
+        if is_proved && privacy.noise_is_exact { CalloutKind::Guarantee } else { CalloutKind::Warning };
+    let title = if is_proved {
+        format!("ε = {} at δ = {}", epsilon_text(privacy.epsilon_exact), delta_text(privacy.delta))
+    } else {
+        "No guarantee is stated".to_owned()
+    };
+    let mut blocks = vec![callout(kind, &title, &privacy.statement)];
+    blocks.extend(simulated_noise(record).map(|text| callout(CalloutKind::Note, "Simulated noise", text)));
+    blocks.extend(privacy.compositions.map(|_| Block::Table(compositions(privacy))));
+    blocks
+}
+
+/// What noise from a seed means for the statement; none if the noise was secure.
+pub(crate) fn simulated_noise(record: &Record) -> Option<&'static str> {
+    let privacy = record.privacy.as_ref()?;
+    if !record.noise_source.contains("insecure") {
+        return None;
+    }
+    Some(if privacy.noise_is_exact {
+        "This was a simulation with noise from a seed: the statement is what the same plan guarantees between real sites, which draw \
+         secure noise."
+    } else {
+        "This was a simulation with noise from a seed: whoever knows the seed can take the noise off."
+    })
+}
+
+fn compositions(privacy: &PrivacyRecord) -> Table {
+    let all = privacy.compositions.expect("only asked for where there are some");
+    let row = |name: &str, epsilon: f64, delta: String| vec![name.to_owned(), epsilon_text(epsilon), delta];
+    Table {
+        caption: "The same noise under every composition rule".into(),
+        columns: vec![Column::text("rule"), Column::number("ε"), Column::number("δ")],
+        rows: vec![
+            row("basic: the sum of the rounds (as published)", all.basic, "0".into()),
+            row("zCDP", all.zcdp, delta_text(privacy.delta)),
+            row("Rényi, best order", all.rdp, delta_text(privacy.delta)),
+            row("optimal composition", all.exact, delta_text(privacy.delta)),
+        ],
+        highlight: vec![],
+    }
+}
+
+/// Losses, accuracy and AUC of what the run gives, beside what it could have given.
+fn losses(record: &Record) -> Table {
+    let number = |m: Option<MeanStd>| match m {
+        None => "–".to_owned(),
+        Some(m) if record.runs.len() > 1 => format!("{:.4} ± {:.4}", m.mean, m.std),
+        Some(m) => format!("{:.4}", m.mean),
+    };
+    let row = |name: &str, all: Vec<ModelMetrics>| {
+        let of = |f: fn(&ModelMetrics) -> Option<f64>| {
+            let values: Option<Vec<f64>> = all.iter().map(f).collect();
+            values.filter(|v| !v.is_empty()).map(|v| MeanStd::of(v.into_iter()))
+        };
+        vec![name.to_owned(), number(of(|m| Some(m.loss))), number(of(|m| m.accuracy)), number(of(|m| m.auc))]
+    };
+    let o = &record.optimum;
+    let mut rows = vec![
+        row("smoothed model", record.runs.iter().map(|r| r.smoothed).collect()),
+        row("model after the last round (the paper's output)", record.runs.iter().map(|r| r.last).collect()),
+    ];
+    if let Some(reference) = &record.reference {
+        rows.push(row("without noise, same rounds", vec![reference.last]));
+    }
+    let optimum = ModelMetrics { loss: o.loss, accuracy: o.accuracy, auc: o.auc };
+    rows.push(row("pooled optimum", vec![optimum]));
+    Table {
+        caption: format!("Loss on all training records; accuracy and AUC on {}", record.summary.evaluated_on),
+        columns: vec![
+            Column::text("model"),
+            Column::number("loss"),
+            Column::number("accuracy"),
+            Column::number("AUC"),
+        ],
+        rows,
+        highlight: vec![0],
+    }
+}
+
+pub(super) fn facts(record: &Record) -> Vec<(String, String)> {
+    let settings = record.setting.plan.settings();
+    let mut facts = vec![
+        ("Algorithm", settings.algorithm.title().to_owned()),
+        (
+            "Data",
+            format!(
+                "{}, {} records of {} features",
+                record.setting.dataset, record.setting.records.train, record.setting.features
+            ),
+        ),
+        (
+            "Network",
+            format!(
+                "{} sites, {} graph, split {}",
+                record.setting.sites.len(),
+                record.setting.graph,
+                record.setting.split
+            ),
+        ),
+        ("Problem", format!("{} loss, R(x) = {}", settings.loss, settings.regularizer)),
+        ("Rounds and penalty", format!("{} rounds, η = {:.4e}", settings.rounds, record.setting.penalty)),
+        ("Runs and seed", format!("{} from seed {}", record.runs.len(), record.setting.seed)),
+    ];
+    if let Some(p) = &record.privacy {
+        let spent = format!(
+            "ε {} exact, {} by the method's own paper, δ {}, ρ {}",
+            epsilon_text(p.epsilon_exact),
+            epsilon_text(p.epsilon_paper),
+            delta_text(p.delta),
+            upper_text(p.rho_total)
+        );
+        facts.push(("Privacy", spent));
+        facts.push((
+            "Noise",
+            format!(
+                "standard deviation {} first, {} last; sensitivity {}",
+                noise_text(p.noise_std_first),
+                noise_text(p.noise_std_last),
+                upper_text(p.sensitivity)
+            ),
+        ));
+    }
+    facts.into_iter().map(|(name, text)| (name.to_owned(), text)).collect()
+}
+
+fn sites(record: &Record) -> Table {
+    let charge = |name: &str| {
+        let own = record.charges.iter().find(|c| c.site == name);
+        own.map_or("–".to_owned(), |c| {
+            upper_text(c.rho_per_round.iter().copied().fold(0.0, outward::add_up))
+        })
+    };
+    Table {
+        caption: "Sites".into(),
+        columns: vec![
+            Column::text("site"),
+            Column::number("records"),
+            Column::number("neighbours"),
+            Column::number("ρ charged"),
+        ],
+        rows: record
+            .setting
+            .sites
+            .iter()
+            .map(|s| vec![s.name.clone(), s.records.to_string(), s.degree.to_string(), charge(&s.name)])
+            .collect(),
+        highlight: vec![],
+    }
+}

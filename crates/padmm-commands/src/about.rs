@@ -1,0 +1,23 @@
+//! What `--help` says about each subcommand that two programs list.
+
+/// `padmm-site site`, which `padmm site` hands over to.
+pub const SITE: &str = "One site: make its keys and card, exchange cards, renew them, run a plan";
+/// `padmm-site plan`, which `padmm plan` hands over to.
+pub const PLAN: &str = "What sites agree to: make a plan, see what it costs, accept it, compare two";
+/// `padmm-site ledger`, which `padmm ledger` hands over to.
+pub const LEDGER: &str =
+    "What a site has spent and released: show, verify or export it, or set the site's cap";
+/// `padmm-site audit`, which `padmm audit` hands over to.
+pub const AUDIT: &str = "Attack this program: whether its releases tell more about a record than is promised";
+/// `demo` of both programs; that of `padmm` compares with the simulator.
+pub const DEMO: &str = "Try real sites out: several processes on this machine, with keys, plan, ledgers and an encrypted network";
+/// `account` of both programs.
+pub const ACCOUNT: &str = "From noise to epsilon and back, without data";
+/// `data` of both programs.
+pub const DATA: &str = "List, describe or export the data sets that are built in";
+/// `schema` of both programs.
+pub const SCHEMA: &str = "Draft a schema for a file, or check a file against one";
+/// `predict` of both programs.
+pub const PREDICT: &str = "Apply a saved model to a file";
+/// `evaluate` of both programs.
+pub const EVALUATE: &str = "Score a saved model on a file with labels";

@@ -1,0 +1,9 @@
+//! One file a subcommand: its arguments, and `run`.
+
+pub mod account;
+pub mod data;
+pub mod evaluate;
+pub mod predict;
+pub mod schema;
+
+pub use padmm_core::schema::OWN_EYES;

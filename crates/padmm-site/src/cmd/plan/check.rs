@@ -1,0 +1,300 @@
+//! What a plan means for each site, before anything is spent.
+
+use std::path::Path;
+use std::time::SystemTime;
+
+use comfy_table::Table;
+use padmm_commands::table::{align_right, plain};
+use padmm_core::solvable::MOST_RATIO;
+use padmm_node::contract::{Contract, Silence};
+use padmm_node::identity::{SiteName, cards_in};
+use padmm_privacy::words::{delta_text, epsilon_text, noise_text, upper_text};
+use padmm_privacy::{PrivacyReport, SpentEpsilon, Stopping};
+use serde::Serialize;
+
+use super::super::site::expiry_warning;
+use padmm_commands::terminal::print;
+
+/// Bytes of an envelope beside its coefficients: plan, sender, round, signature.
+const ENVELOPE: u64 = 180;
+/// Bytes of a ledger's entry beside its coefficients, indices included; a generous guess.
+const ENTRY: u64 = 400;
+/// A site with fewer records is told that its noise is large.
+const FEW_RECORDS: usize = 100;
+
+/// What a plan means for one site.
+#[derive(Serialize)]
+pub(super) struct SiteCost {
+    pub site: String,
+    pub neighbours: Vec<String>,
+    pub records: usize,
+    pub sensitivity: f64,
+    pub noise_std_first: f64,
+    pub noise_std_last: f64,
+    pub epsilon_exact: f64,
+    pub epsilon_paper: f64,
+    pub delta: f64,
+    pub delta_slack: f64,
+    pub epsilon_curve: Vec<SpentEpsilon>,
+    /// The part of the solver's tolerance that rounding may take; public, and above a quarter the plan is refused.
+    pub public_ratio: f64,
+    /// A neighbour's model that is longer is not used.
+    pub message_limit: f64,
+    /// What decides whether the site stops.
+    pub stopping: Stopping,
+    pub messages_at_most: u64,
+    pub bytes_at_most: u64,
+    pub ledger_bytes_about: u64,
+}
+
+#[derive(Serialize)]
+struct Answer {
+    name: String,
+    hash: String,
+    rounds: u32,
+    gossip_rounds: u32,
+    coefficients: usize,
+    penalty: f64,
+    sites: Vec<SiteCost>,
+    warnings: Vec<String>,
+}
+
+/// What the plan means for the site at `index`.
+pub(super) fn cost(contract: &Contract, index: usize) -> SiteCost {
+    let (site, agent) = (&contract.sites()[index], &contract.calibration().agents[index]);
+    let schedule = agent.noise.as_ref().expect("a contract's algorithm is private");
+    let report = schedule.report();
+    let settings = contract.plan().settings();
+    let turns = u64::from(settings.rounds) + u64::from(contract.calibration().gossip_rounds);
+    let degree = agent.degree as u64;
+    let coefficients = 8 * contract.space().n_features() as u64;
+    let name = |&i: &usize| contract.sites()[i].name.to_string();
+    let solvability = agent.solvability.expect("a contract's algorithm is exact");
+    SiteCost {
+        site: site.name.to_string(),
+        neighbours: contract.neighbours(index).iter().map(name).collect(),
+        records: site.records,
+        sensitivity: report.sensitivity,
+        noise_std_first: report.noise_std_first,
+        noise_std_last: report.noise_std_last,
+        epsilon_exact: report.epsilon_exact,
+        epsilon_paper: report.epsilon_paper,
+        delta: report.delta,
+        delta_slack: report.delta_slack,
+        epsilon_curve: schedule.epsilon_curve(),
+        public_ratio: solvability.planned.ratio,
+        message_limit: solvability.message_limit,
+        stopping: solvability.stopping,
+        messages_at_most: turns * degree,
+        bytes_at_most: turns * degree * (coefficients + ENVELOPE),
+        // What a site released, and what it heard from each neighbour.
+        ledger_bytes_about: turns * (1 + degree) * (coefficients + ENTRY),
+    }
+}
+
+/// Runs `padmm plan check`.
+pub(super) fn run(
+    contract: &Contract,
+    site: Option<&SiteName>,
+    cards: Option<&Path>,
+    now: SystemTime,
+    json: bool,
+) -> anyhow::Result<()> {
+    let wanted: Vec<usize> = match site {
+        Some(name) => vec![contract.site_index(name)?],
+        None => (0..contract.sites().len()).collect(),
+    };
+    let sites: Vec<SiteCost> = wanted.iter().map(|&index| cost(contract, index)).collect();
+    let mut warnings: Vec<String> = sites.iter().flat_map(warn).collect();
+    if let Some(folder) = cards {
+        warnings.extend(check_cards(contract, folder, now)?);
+    }
+    let settings = contract.plan().settings();
+    let answer = Answer {
+        name: contract.name().to_string(),
+        hash: contract.hash().to_string(),
+        rounds: settings.rounds,
+        gossip_rounds: contract.calibration().gossip_rounds,
+        coefficients: contract.space().n_features(),
+        penalty: contract.calibration().penalty,
+        sites,
+        warnings,
+    };
+    if json {
+        return print(&format!("{}\n", serde_json::to_string_pretty(&answer)?));
+    }
+    print(&text(contract, &answer))
+}
+
+/// What a person should think about again.
+fn warn(site: &SiteCost) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if site.records < FEW_RECORDS {
+        warnings.push(format!(
+            "{} has only {} records, so one of them moves its model by as much as {} and its noise is large (standard \
+             deviation {} in the first round): let it take part together with another site, or allow a larger epsilon",
+            site.site,
+            site.records,
+            upper_text(site.sensitivity),
+            noise_text(site.noise_std_first)
+        ));
+    }
+    if site.delta * site.records as f64 >= 1.0 {
+        warnings.push(format!(
+            "delta = {} is not below 1/{}, one over the records of {}: choose a smaller one",
+            delta_text(site.delta),
+            site.records,
+            site.site
+        ));
+    }
+    warnings
+}
+
+/// Cards of the plan's sites that do not fit or run out, and sites without a card.
+fn check_cards(contract: &Contract, folder: &Path, now: SystemTime) -> anyhow::Result<Vec<String>> {
+    let cards = cards_in(folder)?;
+    let mut warnings = Vec::new();
+    for site in contract.sites() {
+        match cards.iter().find(|card| *card.name() == site.name) {
+            None => warnings.push(format!("there is no card of {} in {}", site.name, folder.display())),
+            Some(card) => match contract.check_card(card, now) {
+                Ok(_) => warnings.extend(expiry_warning(card, now)),
+                Err(error) => warnings.push(error.to_string()),
+            },
+        }
+    }
+    Ok(warnings)
+}
+
+fn text(contract: &Contract, answer: &Answer) -> String {
+    let settings = contract.plan().settings();
+    let silence = match contract.silence() {
+        Silence::Wait => "the others wait for a silent site".to_owned(),
+        Silence::Leave { after_seconds } => {
+            format!("a site that is silent for {after_seconds} s is left behind")
+        }
+    };
+    let mut text = format!(
+        "Plan {}, hash {}\n{}, loss {}, regulariser {}, {} rounds, penalty {}; {silence}.\n\n{}\n\n{}\n\n{}\n\n{}\n",
+        answer.name,
+        answer.hash,
+        settings.algorithm.title(),
+        settings.loss,
+        settings.regularizer,
+        answer.rounds,
+        answer.penalty,
+        privacy_table(answer),
+        traffic_table(answer),
+        stopping_table(answer),
+        explanation(contract, answer),
+    );
+    for warning in &answer.warnings {
+        text += &format!("\nWarning: {warning}.\n");
+    }
+    text
+}
+
+fn privacy_table(answer: &Answer) -> Table {
+    let middle = answer.rounds.div_ceil(2);
+    let mut table = columns(&[
+        "site".to_owned(),
+        "records".to_owned(),
+        "sensitivity Δ".to_owned(),
+        "noise σ, first round".to_owned(),
+        "last round".to_owned(),
+        "ε after round 1".to_owned(),
+        format!("round {middle}"),
+        format!("all {}", answer.rounds),
+        "paper's ε".to_owned(),
+        "δ".to_owned(),
+    ]);
+    for site in &answer.sites {
+        let after = |round: u32| epsilon_text(site.epsilon_curve[round as usize - 1].exact);
+        table.add_row([
+            site.site.clone(),
+            site.records.to_string(),
+            upper_text(site.sensitivity),
+            noise_text(site.noise_std_first),
+            noise_text(site.noise_std_last),
+            after(1),
+            after(middle),
+            epsilon_text(site.epsilon_exact),
+            epsilon_text(site.epsilon_paper),
+            format!("{} ({} for the grid)", delta_text(site.delta), delta_text(site.delta_slack)),
+        ]);
+    }
+    table
+}
+
+fn traffic_table(answer: &Answer) -> Table {
+    let mut table = columns(
+        &["site", "neighbours", "messages, at most", "bytes, at most", "ledger, about", "who"]
+            .map(str::to_owned),
+    );
+    for site in &answer.sites {
+        let shown: Vec<&str> = site.neighbours.iter().take(6).map(String::as_str).collect();
+        let more = site.neighbours.len().saturating_sub(shown.len());
+        let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
+        table.add_row([
+            site.site.clone(),
+            site.neighbours.len().to_string(),
+            site.messages_at_most.to_string(),
+            size(site.bytes_at_most),
+            size(site.ledger_bytes_about),
+            shown.join(", ") + &rest,
+        ]);
+    }
+    table
+}
+
+/// What could make a site stop in the middle, which its neighbours would see.
+fn stopping_table(answer: &Answer) -> Table {
+    let mut table = columns(
+        &["site", "rounding, of the tolerance", "allowed", "longest model used", "stops by"]
+            .map(str::to_owned),
+    );
+    for site in &answer.sites {
+        table.add_row([
+            site.site.clone(),
+            upper_text(site.public_ratio),
+            MOST_RATIO.to_string(),
+            format!("{:.1e}", site.message_limit),
+            match site.stopping {
+                Stopping::Public => "public numbers alone",
+                Stopping::SolverMayStall => "public numbers, or a solver that stalls",
+            }
+            .to_owned(),
+        ]);
+    }
+    table
+}
+
+/// For somebody who signs for the data and not for the mathematics. Of several sites, the promise is that of the one with the largest ε.
+fn explanation(contract: &Contract, answer: &Answer) -> String {
+    let reports = (contract.sites().iter().zip(&contract.calibration().agents))
+        .filter(|(site, _)| answer.sites.iter().any(|shown| shown.site == site.name.as_str()))
+        .filter_map(|(_, agent)| Some(agent.noise.as_ref()?.report()));
+    let largest = reports.max_by(|a, b| a.epsilon_exact.total_cmp(&b.epsilon_exact));
+    let promise = largest.as_ref().map_or_else(String::new, PrivacyReport::statement);
+    format!(
+        "For a data protection officer: no record leaves a site. In each of {} rounds a site sends its neighbours a list of {} \
+         numbers with random noise added on purpose. {promise} The averaging rounds after that ({}) use only what was sent before \
+         and cost nothing more. Every number is rounded so that the true cost is not above it.",
+        answer.rounds, answer.coefficients, answer.gossip_rounds,
+    )
+}
+
+fn columns(header: &[String]) -> Table {
+    let mut table = plain(header);
+    align_right(&mut table, 1..header.len());
+    table
+}
+
+/// A number of bytes as a person reads it, rounded up.
+fn size(bytes: u64) -> String {
+    match bytes {
+        0..10_000 => format!("{bytes} B"),
+        10_000..10_000_000 => format!("{} kB", bytes.div_ceil(1000)),
+        _ => format!("{} MB", bytes.div_ceil(1_000_000)),
+    }
+}

@@ -1,0 +1,403 @@
+//! `padmm site`: who this site is, and who the others are.
+
+use crate::test_hooks::TestHooks;
+use anyhow::Context;
+use clap::{Args as ClapArgs, Subcommand};
+use padmm_commands::terminal::{FAILED, print, print_json};
+use padmm_data::write_atomically;
+use padmm_node::clock;
+use padmm_node::identity::{Cap, Card, Expiry, Home, Imported, InitRequest, SiteName};
+use padmm_node::journal::{Journal, Level};
+use padmm_node::signals::stop_on_signal;
+use padmm_node::site::{DataChoice, Ended, Outputs, RunOptions, Site};
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+/// Arguments of `padmm site`.
+#[derive(ClapArgs)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    action: Action,
+    /// Print one JSON object
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+#[derive(Subcommand)]
+enum Action {
+    /// Make a site's folder, with new keys and its card
+    Init(Init),
+    /// Run an accepted plan with the other sites, or continue it
+    Run(Run),
+    /// Show a card and its fingerprint: one from a file, or this site's own
+    Card {
+        /// A card's file
+        #[arg(required_unless_present = "home", conflicts_with = "home")]
+        file: Option<PathBuf>,
+        /// The site's folder, for its own card
+        #[arg(long, value_name = "DIR")]
+        home: Option<PathBuf>,
+    },
+    /// Import the card of another site
+    AddCard {
+        /// The card's file
+        file: PathBuf,
+        /// The site's folder
+        #[arg(long, value_name = "DIR")]
+        home: PathBuf,
+        /// Accept another identity under a known name, after comparing fingerprints with its owner
+        #[arg(long)]
+        replace: bool,
+    },
+    /// Change the transport key, or the whole identity, and make a new card
+    Rotate {
+        /// The site's folder
+        #[arg(long, value_name = "DIR")]
+        home: PathBuf,
+        /// A new identity too: plans that name the old one must be made again
+        #[arg(long)]
+        identity: bool,
+        /// Days that the new certificate is valid, unless an authority issued the site's
+        #[arg(long, value_name = "N", default_value_t = InitRequest::VALID_DAYS)]
+        valid_days: u32,
+    },
+    /// Say where others reach this site from now on, and make a new card
+    Move {
+        /// The site's folder
+        #[arg(long, value_name = "DIR")]
+        home: PathBuf,
+        /// Where others reach this site, as HOST:PORT (UDP); may be given several times
+        #[arg(long = "address", value_name = "HOST:PORT", required_unless_present = "relay")]
+        addresses: Vec<String>,
+        /// URL of a relay; without it the site has none from now on
+        #[arg(long, value_name = "URL")]
+        relay: Option<String>,
+    },
+    /// Write a certificate request for a consortium's authority
+    Csr {
+        /// The site's folder
+        #[arg(long, value_name = "DIR")]
+        home: PathBuf,
+        /// Where to write it; without it, standard output
+        #[arg(long, value_name = "FILE.pem")]
+        out: Option<PathBuf>,
+        /// Replace an existing file
+        #[arg(long)]
+        force: bool,
+    },
+    /// Install the certificate that an authority issued, and make a new card
+    Certify {
+        /// The certificate, as PEM
+        certificate: PathBuf,
+        /// The site's folder
+        #[arg(long, value_name = "DIR")]
+        home: PathBuf,
+        /// Intermediate certificates, as PEM
+        #[arg(long, value_name = "FILE.pem")]
+        chain: Option<PathBuf>,
+    },
+}
+
+#[derive(ClapArgs)]
+struct Run {
+    /// The site's folder
+    #[arg(long, value_name = "DIR")]
+    home: PathBuf,
+    /// The name of the accepted plan
+    #[arg(long, value_name = "NAME")]
+    run: SiteName,
+    #[command(flatten)]
+    records: WhichRecords,
+    /// Leave as soon as the model is there, even if a neighbour may still need a message
+    #[arg(long)]
+    leave_when_done: bool,
+}
+
+/// What a person says about records that no ledger of the site knows; `plan accept` and `site run` ask alike.
+#[derive(ClapArgs)]
+pub(crate) struct WhichRecords {
+    /// The records have changed since the ledger of this name was begun: continue it, what was spent stays spent
+    #[arg(long, value_name = "LEDGER", conflicts_with = "new_data")]
+    data_updates: Option<String>,
+    /// The records are of other people than those of every ledger here: begin a ledger of this name
+    #[arg(long, value_name = "LEDGER")]
+    new_data: Option<String>,
+}
+
+impl WhichRecords {
+    /// As the site understands it.
+    pub(crate) fn choice(&self) -> DataChoice {
+        match (&self.data_updates, &self.new_data) {
+            (Some(name), _) => DataChoice::Update(name.clone()),
+            (None, Some(name)) => DataChoice::New(name.clone()),
+            (None, None) => DataChoice::Known,
+        }
+    }
+}
+
+#[derive(ClapArgs)]
+struct Init {
+    /// The folder to make
+    #[arg(long, value_name = "DIR")]
+    home: PathBuf,
+    /// The site's name: lower-case letters, digits and hyphens
+    #[arg(long)]
+    name: SiteName,
+    /// Where others reach this site, as HOST:PORT (UDP); may be given several times
+    #[arg(long = "address", value_name = "HOST:PORT")]
+    addresses: Vec<String>,
+    /// The UDP address to listen on
+    #[arg(long, value_name = "IP:PORT", default_value = InitRequest::LISTEN)]
+    listen: String,
+    /// URL of a relay, for sites that cannot be reached directly
+    #[arg(long, value_name = "URL")]
+    relay: Option<String>,
+    /// Days that the certificate is valid
+    #[arg(long, value_name = "N", default_value_t = InitRequest::VALID_DAYS)]
+    valid_days: u32,
+    /// The records, CSV or Parquet
+    #[arg(long, value_name = "FILE")]
+    data: Option<PathBuf>,
+    /// ε that all runs on these records may cost together
+    #[arg(long, value_name = "E", requires = "cap_delta", allow_negative_numbers = true)]
+    cap_epsilon: Option<f64>,
+    /// δ that all runs on these records may cost together
+    #[arg(long, value_name = "D", requires = "cap_epsilon", allow_negative_numbers = true)]
+    cap_delta: Option<f64>,
+}
+
+/// A run that was asked to stop before its end exits with this code.
+const STOPPED: u8 = 3;
+
+/// Runs `padmm site`.
+pub(crate) fn run(args: Args, hooks: &TestHooks) -> anyhow::Result<ExitCode> {
+    match args.action {
+        Action::Run(run) => run_site(&run, args.json, hooks),
+        other => manage(other, args.json).map(|()| ExitCode::SUCCESS),
+    }
+}
+
+/// Runs a plan until there is a model.
+fn run_site(args: &Run, json: bool, hooks: &TestHooks) -> anyhow::Result<ExitCode> {
+    let data = args.records.choice();
+    let options = RunOptions {
+        data,
+        leave_when_done: args.leave_when_done,
+        ledger_in_memory: hooks.ledger_in_memory(),
+    };
+    let site = Site::read(&args.home, &args.run, clock::now())?;
+    let folder = site.folder().to_owned();
+    let outputs = Arc::new(Outputs::new(&folder, site.name().as_str(), site.log_format()));
+    let mailbox = site.mailbox();
+    stop_on_signal(Arc::clone(&mailbox))?;
+    let ended = match site.run(&hooks.noise(), &options, Arc::clone(&outputs), mailbox) {
+        Ok(ended) => ended,
+        Err(error) => {
+            // Said once, in the log: whoever reads that by program needs nothing beside it.
+            outputs.log(Level::Error, "stopped", &error.to_string());
+            return Ok(ExitCode::from(FAILED));
+        }
+    };
+    if ended == Ended::Stopped {
+        outputs.log(Level::Info, "stopped", "stopped as asked; nothing is lost, start again to continue");
+        return Ok(ExitCode::from(STOPPED));
+    }
+    let file = |name: &str| folder.join(name).display().to_string();
+    if json {
+        let text = std::fs::read_to_string(folder.join("result.json"))?;
+        print_json(&serde_json::from_str(&text)?)?;
+    } else {
+        print(&format!(
+            "model   {}\nresult  {}\nwhat left this site  {}\n",
+            file("model.json"),
+            file("result.json"),
+            file("egress.csv")
+        ))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn manage(action: Action, json: bool) -> anyhow::Result<()> {
+    let now = clock::now();
+    match action {
+        Action::Run(_) => unreachable!("a run is not managed"),
+        Action::Init(request) => init(request, now, json),
+        Action::Card { file, home } => {
+            let card = match (file, home) {
+                (Some(file), _) => Card::read(&file)?,
+                (None, home) => Home::open(&home.unwrap_or_default())?.card().clone(),
+            };
+            show(&card, "", now, json)
+        }
+        Action::AddCard { file, home, replace } => add_card(&file, &Home::open(&home)?, replace, now, json),
+        Action::Rotate { home, identity, valid_days } => {
+            let mut home = Home::open(&home)?;
+            let old = home.card().fingerprint();
+            let said = if identity {
+                home.rotate_identity(now, valid_days)?;
+                format!(
+                    "This site has a new identity; the old one was {old}. Plans that name the old one must be made again, and the \
+                     others import the new card with `padmm site add-card FILE --home DIR --replace` after comparing fingerprints.\n\n"
+                )
+            } else {
+                home.rotate_transport(now, valid_days)?;
+                "This site has a new transport key. Plans stay as they are; send the new card to the others.\n\n".to_owned()
+            };
+            show(home.card(), &(said + &sendable(&home)), now, json)
+        }
+        Action::Move { home, addresses, relay } => {
+            let mut home = Home::open(&home)?;
+            home.move_to(addresses, relay)?;
+            let said = format!(
+                "This site is reached elsewhere from now on. Plans stay as they are; send the new card to the others. What it listens \
+                 on is `listen` in {}.\n\n",
+                home.config().path().display()
+            );
+            show(home.card(), &(said + &sendable(&home)), now, json)
+        }
+        Action::Csr { home, out, force } => csr(&Home::open(&home)?, out.as_deref(), force, json),
+        Action::Certify { certificate, home, chain } => {
+            let mut home = Home::open(&home)?;
+            let read = |path: &Path| {
+                std::fs::read_to_string(path)
+                    .with_context(|| format!("the certificate '{}' cannot be read", path.display()))
+            };
+            let mut pem = read(&certificate)?;
+            if let Some(chain) = chain {
+                pem = format!("{}\n{}", pem.trim_end(), read(&chain)?);
+            }
+            home.certify(&pem, now)?;
+            let said =
+                "The certificate is installed. Plans stay as they are; send the new card to the others.\n\n";
+            show(home.card(), &(said.to_owned() + &sendable(&home)), now, json)
+        }
+    }
+}
+
+fn init(request: Init, now: SystemTime, json: bool) -> anyhow::Result<()> {
+    // A path in site.toml is relative to the home, and here it is relative to where the command runs.
+    let data = request.data.map(std::path::absolute).transpose().context("--data is not a path")?;
+    let cap = request.cap_epsilon.zip(request.cap_delta).map(|(epsilon, delta)| Cap { epsilon, delta });
+    let missing = match (&data, &cap) {
+        (None, None) => "[data] and [cap]",
+        (None, _) => "[data]",
+        (_, None) => "[cap]",
+        _ => "",
+    };
+    let home = Home::init(
+        &request.home,
+        &InitRequest {
+            name: request.name,
+            addresses: request.addresses,
+            listen: request.listen,
+            relay: request.relay,
+            valid_days: request.valid_days,
+            data,
+            cap,
+        },
+        now,
+    )?;
+    let mut said = format!("Made {}. Back it up: its keys are this site's identity.\n", home.dir().display());
+    if !missing.is_empty() {
+        said += &format!("Fill in {missing} in {}.\n", home.config().path().display());
+    }
+    show(home.card(), &format!("{said}{}", sendable(&home)), now, json)
+}
+
+fn sendable(home: &Home) -> String {
+    format!("Send this file to the other sites: {}\n\n", home.card_path().display())
+}
+
+fn add_card(file: &Path, home: &Home, replace: bool, now: SystemTime, json: bool) -> anyhow::Result<()> {
+    let card = Card::read(file)?;
+    card.check(now)?;
+    let (done, said) = match home.cards().import(&card, replace)? {
+        Imported::New => (
+            "new",
+            format!(
+                "Imported the card of {}. Compare its fingerprint with {} over the telephone.\n\n",
+                card.name(),
+                card.name()
+            ),
+        ),
+        Imported::Unchanged => ("unchanged", format!("The card of {} was known already.\n\n", card.name())),
+        Imported::Updated { from } => {
+            ("updated", format!("The card of {} replaces the one with serial {from}.\n\n", card.name()))
+        }
+        Imported::Replaced { known } => (
+            "replaced",
+            format!(
+                "{} has another identity from now on. Until now its fingerprint was {known}.\n\n",
+                card.name()
+            ),
+        ),
+    };
+    if json {
+        let mut value = describe(&card, now);
+        value["import"] = done.into();
+        return print_json(&value);
+    }
+    show(&card, &said, now, false)
+}
+
+fn csr(home: &Home, out: Option<&Path>, force: bool, json: bool) -> anyhow::Result<()> {
+    let request = home.certificate_request()?;
+    if let Some(out) = out {
+        write_atomically(out, force, request.as_bytes())?;
+    }
+    match (out, json) {
+        (_, true) => {
+            print_json(&json!({ "request": request, "out": out, "dns_name": home.name().dns_name() }))
+        }
+        (None, false) => print(&request),
+        (Some(out), false) => print(&format!(
+            "Wrote {}. Let the authority issue a certificate for the DNS name {} from it, then: padmm site certify CERT.pem --home {}\n",
+            out.display(),
+            home.name().dns_name(),
+            home.dir().display()
+        )),
+    }
+}
+
+fn show(card: &Card, before: &str, now: SystemTime, json: bool) -> anyhow::Result<()> {
+    if json {
+        return print_json(&describe(card, now));
+    }
+    let list = |items: &[String]| if items.is_empty() { "none".to_owned() } else { items.join(", ") };
+    let until = match expiry_warning(card, now) {
+        Some(warning) => format!("{} — {warning}", card.certificate().last_day()),
+        None => card.certificate().last_day(),
+    };
+    print(&format!(
+        "{before}name         {}\nserial       {}\nfingerprint  {}\naddresses    {}\nrelay        {}\nvalid until  {until}\n",
+        card.name(),
+        card.serial(),
+        card.fingerprint(),
+        list(card.addresses()),
+        card.relay().unwrap_or("none"),
+    ))
+}
+
+fn describe(card: &Card, now: SystemTime) -> Value {
+    json!({
+        "name": card.name(), "serial": card.serial(), "fingerprint": card.fingerprint(),
+        "identity": card.identity(), "transport": card.transport(), "addresses": card.addresses(),
+        "relay": card.relay(), "valid_until": card.certificate().last_day(),
+        "expired": matches!(card.certificate().expiry(now), Expiry::Expired { .. }),
+    })
+}
+
+/// What to say about a card that runs out, if it does.
+pub(crate) fn expiry_warning(card: &Card, now: SystemTime) -> Option<String> {
+    match card.certificate().expiry(now) {
+        Expiry::Fine => None,
+        Expiry::Soon { days: 0 } => Some(format!("the certificate of {} ends today: renew it", card.name())),
+        Expiry::Soon { days } => {
+            Some(format!("the certificate of {} ends in {days} days: renew it", card.name()))
+        }
+        Expiry::Expired { on } => Some(format!("the certificate of {} ended on {on}: renew it", card.name())),
+    }
+}

@@ -1,0 +1,84 @@
+//! The command `padmm-site`: everything that a site needs to take part in a network, for its people to install and approve.
+//!
+//! It holds no simulator and no noise but the exact one. [`main_with`] lets a test program change that, by passing [`TestHooks`] that
+//! only such a program can make.
+
+#![warn(clippy::unwrap_used)]
+
+mod cmd;
+mod network;
+pub mod test_hooks;
+
+use std::process::ExitCode;
+
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use padmm_commands::about;
+use padmm_commands::cmd::{account, data, evaluate, predict, schema};
+use padmm_commands::terminal::{exit_code, refuse_flags};
+use padmm_core::settings::plan_settings;
+use test_hooks::TestHooks;
+
+/// A site of a network that computes a model with differential privacy: its keys, plans, runs and ledgers.
+#[derive(Parser)]
+#[command(name = "padmm-site", version)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    #[command(about = about::SITE)]
+    Site(cmd::site::Args),
+    #[command(about = about::PLAN)]
+    Plan(Box<cmd::plan::Args>),
+    #[command(about = about::LEDGER)]
+    Ledger(cmd::ledger::Args),
+    #[command(about = about::AUDIT)]
+    Audit(cmd::audit::Args),
+    #[command(about = about::DEMO)]
+    Demo(cmd::demo::Args),
+    #[command(about = about::ACCOUNT)]
+    Account(account::Args),
+    #[command(about = about::DATA)]
+    Data(data::Args),
+    #[command(about = about::SCHEMA)]
+    Schema(schema::Args),
+    #[command(about = about::PREDICT)]
+    Predict(predict::Args),
+    #[command(about = about::EVALUATE)]
+    Evaluate(evaluate::Args),
+}
+
+/// The command as it is shipped.
+pub fn main() -> ExitCode {
+    main_with(&TestHooks::default())
+}
+
+/// The command with hooks. A program that passes anything but the default is for tests.
+pub fn main_with(hooks: &TestHooks) -> ExitCode {
+    let parsed = hooks.extend(Cli::command()).try_get_matches().and_then(|matches| {
+        let hooks = hooks.read(&matches);
+        Ok((Cli::from_arg_matches(&matches)?, hooks))
+    });
+    match parsed {
+        Ok((cli, hooks)) => exit_code(run(cli.command, &hooks), &plan_settings(&padmm_core::algorithm::ALL)),
+        Err(error) => refuse_flags(&error),
+    }
+}
+
+fn run(command: Command, hooks: &TestHooks) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Site(args) => return cmd::site::run(args, hooks),
+        Command::Audit(args) => return cmd::audit::run(&args, hooks),
+        Command::Plan(args) => cmd::plan::run(*args),
+        Command::Ledger(args) => cmd::ledger::run(args),
+        Command::Demo(args) => cmd::demo::run(&args, hooks),
+        Command::Account(args) => account::run(&args),
+        Command::Data(args) => data::run(args),
+        Command::Schema(args) => schema::run(args),
+        Command::Predict(args) => predict::run(args),
+        Command::Evaluate(args) => evaluate::run(args),
+    }?;
+    Ok(ExitCode::SUCCESS)
+}
