@@ -1,6 +1,6 @@
 """Differential privacy with all records in one place: diffprivlib's logistic regression (objective perturbation, pure epsilon).
 
-Started by `padmm bench` with the folder of the problem and one request (JSON): for each epsilon, the loss of some models.
+Started by `padmm-bench` with the folder of the problem and one request (JSON): for each epsilon, the loss of some models.
 """
 
 import json

@@ -1,6 +1,6 @@
 """The round of a federated framework: consensus ADMM through a Flower server, five clients in processes of their own, on loopback.
 
-Started by `padmm bench` with the folder of the problem and one request (JSON). Each client keeps its dual variable and solves its
+Started by `padmm-bench` with the folder of the problem and one request (JSON). Each client keeps its dual variable and solves its
 proximal problem by the same Newton method as the numpy program, to the same tolerance; the server averages. No noise, no privacy.
 """
 

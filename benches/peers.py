@@ -1,6 +1,6 @@
 """Python peers: what a competent person writes with numpy, scipy and scikit-learn.
 
-`padmm bench` starts this program once for each peer, with the folder that holds the problem and one request (JSON), and reads one
+`padmm-bench` starts this program once for each peer, with the folder that holds the problem and one request (JSON), and reads one
 answer (JSON). Only the work is timed, neither the start of Python nor the reading of data; the peak of memory is the whole process's.
 
 A run is one of the algorithms of MATH section 2 and BASELINES, with the noise of every round given, so that both programs solve the

@@ -1,0 +1,7 @@
+//! What the project is measured with: `padmm-bench` sets this program against its peers and against the
+//! machine. `padmm-testbuild`, the command with repeatable noise and fault points, is a binary of the same
+//! crate and uses nothing of this library.
+//!
+//! The crate is never published, and nothing that is shipped depends on it.
+
+pub mod bench;
