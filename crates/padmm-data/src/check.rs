@@ -8,7 +8,7 @@ use std::path::Path;
 /// Problems that are listed; the rest is only counted.
 const LISTED: usize = 20;
 
-/// What a check found. The counts are computed from records: they are for the site's own eyes (MATH §8).
+/// What a check found. The counts are computed from records: they are for the site's own eyes (EQUATIONS §8).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckReport {
     /// Rows of the file: the number of records that a plan names, and the only number here that does not depend on what they say.

@@ -1,12 +1,16 @@
 //! From files to encoded records: shipped data sets, CSV, Parquet, schema and model files.
 //!
 //! This crate does the reading and writing that `padmm-core` leaves out. It scales nothing by what it reads: all
-//! bounds and categories come from a schema (MATH §3).
+//! bounds and categories come from a schema (EQUATIONS §3).
+
+#![warn(clippy::unwrap_used)]
 
 mod check;
+pub mod datasets;
 mod draft;
 mod error;
 mod export;
+mod matrix;
 mod shipped;
 mod table;
 mod write;
@@ -119,6 +123,37 @@ pub fn read_model(path: &Path) -> Result<Model, DataError> {
 /// Writes a `model.json`, whole or not at all.
 pub fn write_model(path: &Path, model: &Model, force: bool) -> Result<(), DataError> {
     write_atomically(path, force, (model.to_json() + "\n").as_bytes())
+}
+
+/// Models as files, on the model itself.
+pub trait ModelFile: Sized {
+    /// Writes a `model.json`, whole or not at all, in place of what was there.
+    fn save(&self, path: impl AsRef<Path>) -> Result<(), DataError>;
+
+    /// Reads and checks a `model.json`.
+    fn open(path: impl AsRef<Path>) -> Result<Self, DataError>;
+}
+
+impl ModelFile for Model {
+    fn save(&self, path: impl AsRef<Path>) -> Result<(), DataError> {
+        write_model(path.as_ref(), self, true)
+    }
+
+    fn open(path: impl AsRef<Path>) -> Result<Self, DataError> {
+        read_model(path.as_ref())
+    }
+}
+
+impl Loaded {
+    /// Records that are encoded already, with the schema that encoded them.
+    pub fn new(name: impl Into<String>, schema: Schema, encoded: Encoded) -> Self {
+        Self { name: name.into(), schema, encoded }
+    }
+
+    /// A CSV or Parquet file, by the schema in `schema`.
+    pub fn file(path: impl Into<PathBuf>, schema: impl Into<PathBuf>) -> Result<Self, DataError> {
+        load(&Source::File { path: path.into(), schema: schema.into() })
+    }
 }
 
 fn read_text(path: &Path) -> Result<String, DataError> {

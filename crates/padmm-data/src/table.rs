@@ -32,9 +32,9 @@ impl Table {
     /// Column names, trimmed.
     pub(crate) fn header(&self) -> &[String] {
         match self {
-            Table::Csv(table) => table.header(),
+            Self::Csv(table) => table.header(),
             #[cfg(feature = "parquet")]
-            Table::Parquet(table) => table.header(),
+            Self::Parquet(table) => table.header(),
         }
     }
 
@@ -47,9 +47,9 @@ impl Table {
         mut each: impl FnMut(u64, Cells<'_>) -> Result<(), SchemaError>,
     ) -> Result<(), DataError> {
         match self {
-            Table::Csv(table) => table.for_each(&mut each),
+            Self::Csv(table) => table.for_each(&mut each),
             #[cfg(feature = "parquet")]
-            Table::Parquet(table) => table.for_each(&mut each),
+            Self::Parquet(table) => table.for_each(&mut each),
         }
     }
 }

@@ -28,7 +28,7 @@ impl CsvTable {
         if bytes.iter().all(u8::is_ascii_whitespace) {
             return Err(DataError::Empty { path: path.to_owned() });
         }
-        let mut table = CsvTable { path: path.to_owned(), bytes, header: vec![] };
+        let mut table = Self { path: path.to_owned(), bytes, header: vec![] };
         let mut record = ByteRecord::new();
         table.reader().read_byte_record(&mut record).map_err(|_| table.error(1))?;
         let names = texts(&record).ok_or_else(|| DataError::NotUtf8 { path: path.to_owned(), row: 1 })?;

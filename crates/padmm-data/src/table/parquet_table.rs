@@ -46,7 +46,7 @@ impl ParquetTable {
             }
             header.push(name);
         }
-        Ok(ParquetTable { path: path.to_owned(), reader, header })
+        Ok(Self { path: path.to_owned(), reader, header })
     }
 
     pub(crate) fn header(&self) -> &[String] {
