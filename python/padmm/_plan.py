@@ -11,37 +11,8 @@ from . import _padmm
 from ._graph import Graph
 from ._schema import Schema
 
-# The names of the command's flags, with underscores. Where the records are is not part of a plan.
-SETTINGS = (
-    "agents",
-    "split",
-    "holdout",
-    "loss",
-    "loss_width",
-    "regularizer",
-    "regularization",
-    "l1_ratio",
-    "algorithm",
-    "graph",
-    "penalty",
-    "rounds",
-    "penalty_growth",
-    "rate_growth",
-    "even_damping",
-    "relaxation",
-    "model_bound",
-    "tolerance",
-    "output",
-    "epsilon",
-    "delta",
-    "decay",
-    "accountant",
-    "sensitivity",
-    "noise",
-    "runs",
-    "seed",
-)
-
+# Declared once, in Rust, with the command's flags: the names with underscores. Where the records are is not part of a plan.
+SETTINGS: tuple[str, ...] = tuple(setting["name"] for setting in json.loads(_padmm.settings()))
 SOURCES = ("dataset", "data", "schema")
 
 
@@ -65,7 +36,7 @@ class Plan(Mapping[str, Any]):
     (1.0, 0.995, 'p-admm')
     >>> Plan(epsilon=-1)
     Traceback (most recent call last):
-    padmm._errors.BudgetError: --epsilon is -1, but it must be a positive number
+    padmm._errors.BudgetError: epsilon is -1, but it must be a positive number
     """
 
     def __init__(self, **settings: Any) -> None:
@@ -113,18 +84,18 @@ class Plan(Mapping[str, Any]):
         pairs = json.loads(self.json())
         return "".join(f"{key} = {json.dumps(value, ensure_ascii=False)}\n" for key, value in pairs.items())
 
-    def terms(self, schema: Schema, n_records: list[int]) -> dict[str, Any]:
+    def calibration(self, schema: Schema, n_records: list[int]) -> dict[str, Any]:
         """What follows from the plan and public facts before any record is touched: penalty, sensitivity, noise, ε.
 
         ``n_records`` has one number for each site.
 
         >>> schema = Schema.from_dict({"label": {"column": "y", "kind": "binary", "positive": [1], "negative": [0]},
         ...                            "columns": [{"name": "age", "kind": "numeric", "lower": 0, "upper": 120}]})
-        >>> terms = Plan(epsilon=1).terms(schema, [500, 400, 300])
-        >>> [site["privacy"]["epsilon_exact"] <= 1 for site in terms["sites"]]
+        >>> calibration = Plan(epsilon=1).calibration(schema, [500, 400, 300])
+        >>> [site["privacy"]["epsilon_exact"] <= 1 for site in calibration["sites"]]
         [True, True, True]
         """
-        found: dict[str, Any] = json.loads(_padmm.terms(self.json(), schema._inner, [int(n) for n in n_records]))
+        found: dict[str, Any] = json.loads(_padmm.calibration(self.json(), schema._inner, [int(n) for n in n_records]))
         return found
 
     @property

@@ -224,11 +224,11 @@ def test_all_algorithms_fit(two_classes):
 
 def test_errors_are_value_errors_with_the_commands_words(two_classes):
     X, y = two_classes
-    with pytest.raises(padmm.BudgetError, match="--epsilon is 0, but it must be a positive number"):
+    with pytest.raises(padmm.BudgetError, match="epsilon is 0, but it must be a positive number"):
         classifier(epsilon=0).fit(X, y)
-    with pytest.raises(ValueError, match="--graph|no family called"):
+    with pytest.raises(ValueError, match="graph|no family called"):
         classifier(graph="nonsense").fit(X, y)
-    with pytest.raises(ValueError, match="--agents 5000 cannot share 1200 training records"):
+    with pytest.raises(ValueError, match="agents=5000 cannot share 1200 training records"):
         classifier(n_sites=5000).fit(X, y)
     with pytest.raises(ValueError, match="the loss 'squared' has no bound"):
         PrivateADMMRegressor(loss="squared", bounds=(-1, 1), target_bounds=(0, 1)).fit(X, y)

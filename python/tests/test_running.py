@@ -119,5 +119,5 @@ print((after - before) / X.nbytes, (peak() - after) / X.nbytes)
 def test_threads_do_not_change_the_result():
     results = [padmm.simulate(dataset="heart", rounds=4, threads=n, reference=False) for n in (1, 2, None)]
     assert all(np.array_equal(r.coefficients, results[0].coefficients) for r in results)
-    with pytest.raises(ValueError, match="--threads must be at least 1"):
+    with pytest.raises(ValueError, match="threads must be at least 1"):
         padmm.simulate(dataset="heart", rounds=4, threads=0)

@@ -148,9 +148,9 @@ def test_plans():
         padmm.Plan(epsilonn=1)
     with pytest.raises(ValueError, match="where the records are"):
         padmm.Plan.from_toml('dataset = "heart"\nepsilon = 1')
-    terms = plan.terms(padmm.datasets.load_heart_disease().schema, [303, 261, 46, 130])
+    calibration = plan.calibration(padmm.datasets.load_heart_disease().schema, [303, 261, 46, 130])
     spent = padmm.simulate(plan, dataset="heart", reference=False).privacy
-    for before, after in zip(terms["sites"], spent.sites, strict=True):
+    for before, after in zip(calibration["sites"], spent.sites, strict=True):
         assert before["privacy"]["epsilon_exact"] == after.epsilon_exact
         assert before["privacy"]["noise_std_first"] == after.noise_std_first
 
@@ -285,3 +285,15 @@ def test_figures():
     assert [t.get_text() for t in both.get_legend().get_texts()] == ["p-admm", "dvp"]
     assert len(padmm.Graph.ring(5).plot().lines) == 5
     pyplot.close("all")
+
+
+def test_every_declared_setting_of_a_plan_is_a_keyword_of_the_estimators() -> None:
+    import inspect
+
+    from padmm._plan import SETTINGS
+
+    # Sites, rows that are set aside, noise and repetitions have names of their own, as scikit-learn's users know them.
+    elsewhere = {"agents", "holdout", "runs", "seed"}
+    for estimator in (padmm.PrivateADMMClassifier, padmm.PrivateADMMRegressor):
+        keywords = set(inspect.signature(estimator).parameters)
+        assert set(SETTINGS) - elsewhere <= keywords

@@ -46,7 +46,7 @@ fn charge(flag: &str, value: f64) -> Result<ZcdpRho, Failure> {
 #[pyfunction]
 #[pyo3(signature = (question, value, delta, rounds, decay, accountant, features, group_records, group_sites))]
 #[expect(clippy::too_many_arguments, reason = "the flags of `padmm account`")]
-pub fn account(
+pub(crate) fn account(
     question: &str,
     value: f64,
     delta: f64,
@@ -106,7 +106,7 @@ pub fn account(
 
 /// The sum of Gaussian releases with these noise multipliers, in any order, as JSON.
 #[pyfunction]
-pub fn compose_gaussian(multipliers: Vec<f64>, delta: f64) -> PyResult<String> {
+pub(crate) fn compose_gaussian(multipliers: Vec<f64>, delta: f64) -> PyResult<String> {
     let at = ensure_delta(delta)?;
     ensure(!multipliers.is_empty(), || "there is nothing to compose".into())?;
     let mut sum = 0.0;
@@ -126,9 +126,9 @@ pub fn compose_gaussian(multipliers: Vec<f64>, delta: f64) -> PyResult<String> {
 
 /// The sum of releases that are purely private, as JSON: ε by every composition theorem.
 #[pyfunction]
-pub fn compose_pure(epsilons: Vec<f64>, delta: f64) -> PyResult<String> {
+pub(crate) fn compose_pure(epsilons: Vec<f64>, delta: f64) -> PyResult<String> {
     let at = ensure_delta(delta)?;
-    let all = padmm_privacy::compose_pure(&epsilons, at).map_err(Failure::from)?;
+    let all = padmm_baselines::accounting::compose_pure(&epsilons, at).map_err(Failure::from)?;
     let mut fields: Map<String, Value> = match serde_json::to_value(all) {
         Ok(Value::Object(fields)) => fields,
         _ => Map::new(),
@@ -141,7 +141,7 @@ pub fn compose_pure(epsilons: Vec<f64>, delta: f64) -> PyResult<String> {
 /// From one privacy measure to another; what is lost goes to the safe side.
 #[pyfunction]
 #[pyo3(signature = (have, value, want, delta = None, epsilon = None))]
-pub fn convert(
+pub(crate) fn convert(
     have: &str,
     value: f64,
     want: &str,
@@ -179,6 +179,6 @@ pub fn convert(
 
 /// An epsilon as people are told it: four decimals, never below it.
 #[pyfunction]
-pub fn epsilon_text(epsilon: f64) -> String {
+pub(crate) fn epsilon_text(epsilon: f64) -> String {
     padmm_privacy::words::epsilon_text(epsilon)
 }

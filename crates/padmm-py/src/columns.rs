@@ -9,7 +9,7 @@ use crate::errors::Failure;
 
 /// One column as Python hands it over.
 #[derive(FromPyObject)]
-pub enum Column<'py> {
+pub(crate) enum Column<'py> {
     /// Numbers; NaN is missing.
     Numbers(PyReadonlyArray1<'py, f64>),
     /// Codes, −1 for missing, and the texts that they stand for.
@@ -18,7 +18,7 @@ pub enum Column<'py> {
 
 impl Column<'_> {
     /// Number of cells.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         match self {
             Column::Numbers(values) => values.len(),
             Column::Texts(codes, _) => codes.len(),
@@ -26,7 +26,7 @@ impl Column<'_> {
     }
 
     /// What can be read without Python.
-    pub fn view(&self) -> View<'_> {
+    pub(crate) fn view(&self) -> View<'_> {
         match self {
             Column::Numbers(values) => View::Numbers(values.as_array()),
             Column::Texts(codes, texts) => View::Texts(codes.as_array(), texts),
@@ -35,7 +35,7 @@ impl Column<'_> {
 }
 
 /// A column that is read without the interpreter's lock.
-pub enum View<'a> {
+pub(crate) enum View<'a> {
     /// Numbers; NaN is missing.
     Numbers(ArrayView1<'a, f64>),
     /// Codes and their texts.
@@ -44,7 +44,7 @@ pub enum View<'a> {
 
 impl View<'_> {
     /// The cell in record `r`. A code without a text is missing.
-    pub fn cell(&self, r: usize) -> Cell<'_> {
+    pub(crate) fn cell(&self, r: usize) -> Cell<'_> {
         match self {
             View::Numbers(values) => Cell::Number(values[r]),
             View::Texts(codes, texts) => {
@@ -57,7 +57,7 @@ impl View<'_> {
 }
 
 /// Refuses columns of different lengths, and tells the one that they have.
-pub fn common_length(columns: &[Column<'_>]) -> Result<usize, Failure> {
+pub(crate) fn common_length(columns: &[Column<'_>]) -> Result<usize, Failure> {
     let n = columns.first().map_or(0, Column::len);
     match columns.iter().find(|column| column.len() != n) {
         None => Ok(n),

@@ -1,16 +1,17 @@
-//! Errors of the libraries as Python exceptions, with the texts that the command prints.
+//! Errors of the libraries as Python exceptions, in which settings are written as keywords.
 //!
 //! The classes are written in Python (`padmm._errors`), because they have two bases: every one is a `ValueError` too.
 
 use padmm_core::agent::AgentError;
+use padmm_core::calibration::CalibrationError;
 use padmm_core::graph::GraphError;
 use padmm_core::model::ModelError;
 use padmm_core::plan::PlanError;
 use padmm_core::schema::SchemaError;
-use padmm_core::terms::TermsError;
+use padmm_core::settings::{SettingsError, as_keywords};
 use padmm_data::DataError;
 use padmm_privacy::PrivacyError;
-use padmm_sim::SimError;
+use padmm_sim::{SimError, simulation_settings};
 use pyo3::exceptions::{PyFileNotFoundError, PyOSError};
 use pyo3::prelude::*;
 use pyo3::types::PyType;
@@ -39,33 +40,34 @@ pub struct Failure {
 impl Failure {
     /// Something wrong with what was given.
     pub fn general(text: impl Into<String>) -> Self {
-        Failure { kind: Kind::General, text: text.into() }
+        Self { kind: Kind::General, text: text.into() }
     }
 
     /// The same with words in front, as the command has them.
     pub fn context(self, words: &str) -> Self {
-        Failure { text: format!("{words}: {}", self.text), ..self }
+        Self { text: format!("{words}: {}", self.text), ..self }
     }
 
     /// A budget that is not one.
     pub fn budget(text: impl Into<String>) -> Self {
-        Failure { kind: Kind::Budget, text: text.into() }
+        Self { kind: Kind::Budget, text: text.into() }
     }
 }
 
 impl From<Failure> for PyErr {
-    fn from(failure: Failure) -> PyErr {
+    fn from(failure: Failure) -> Self {
+        let text = as_keywords(&failure.text, &simulation_settings());
         let name = match failure.kind {
             Kind::General => "PadmmError",
             Kind::Budget => "BudgetError",
             Kind::Schema => "SchemaError",
-            Kind::NotFound => return PyFileNotFoundError::new_err(failure.text),
-            Kind::File => return PyOSError::new_err(failure.text),
+            Kind::NotFound => return PyFileNotFoundError::new_err(text),
+            Kind::File => return PyOSError::new_err(text),
         };
         Python::attach(|py| {
             let class = py.import("padmm._errors").and_then(|module| module.getattr(name));
             match class.and_then(|class| Ok(class.cast_into::<PyType>()?)) {
-                Ok(class) => PyErr::from_type(class, failure.text),
+                Ok(class) => Self::from_type(class, text),
                 Err(problem) => problem,
             }
         })
@@ -95,7 +97,7 @@ fn sim_kind(error: &SimError) -> Kind {
     match error {
         SimError::Plan(error) => plan_kind(error),
         SimError::Privacy(error)
-        | SimError::Terms(TermsError::Privacy(error))
+        | SimError::Calibration(CalibrationError::Privacy(error))
         | SimError::Agent { problem: AgentError::Privacy(error), .. } => privacy_kind(error),
         _ => Kind::General,
     }
@@ -128,9 +130,10 @@ failures! {
     DataError => data_kind;
     SchemaError => |_| Kind::Schema;
     GraphError => |_| Kind::General;
+    SettingsError => |_| Kind::General;
     ModelError => |_| Kind::General;
-    TermsError => |error| match error {
-        TermsError::Privacy(error) => privacy_kind(error),
-        TermsError::GraphNeeded { .. } | TermsError::Marginal { .. } => Kind::General,
+    CalibrationError => |error| match error {
+        CalibrationError::Privacy(error) => privacy_kind(error),
+        CalibrationError::GraphNeeded { .. } | CalibrationError::Marginal { .. } => Kind::General,
     };
 }

@@ -9,7 +9,7 @@ use crate::to_json;
 /// The edges of the graph that a text stands for, over sites of these names (or `1` to `n`).
 #[pyfunction]
 #[pyo3(signature = (spec_json, n_agents, names = vec![], seed = 1))]
-pub fn build_graph(
+pub(crate) fn build_graph(
     spec_json: &str,
     n_agents: usize,
     names: Vec<String>,
@@ -28,7 +28,7 @@ fn without_place(error: &serde_json::Error) -> String {
 
 /// The spectrum of a graph, how fast gossip contracts on it, and degrees, as JSON.
 #[pyfunction]
-pub fn graph_spectrum(n_agents: usize, edges: Vec<(usize, usize)>) -> PyResult<String> {
+pub(crate) fn graph_spectrum(n_agents: usize, edges: Vec<(usize, usize)>) -> PyResult<String> {
     let graph = Graph::from_edges(n_agents, edges, &default_names(n_agents)).map_err(Failure::from)?;
     to_json(&serde_json::json!({
         "spectrum": Spectrum::of(&graph), "gossip_contraction": gossip_contraction(&graph), "degrees": graph.degrees(),

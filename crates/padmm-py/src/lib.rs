@@ -1,8 +1,11 @@
 //! The extension module behind the Python package `padmm`.
 //!
 //! It holds no algorithm and no default of its own: names become a plan in [`padmm_sim::Settings`], tables become records in
-//! [`padmm_core::schema`], and everything is run by [`padmm_sim::Simulation`], as in the command. What Python people expect
+//! [`padmm_core::schema`], and everything is run by [`padmm_sim::PreparedSimulation`], as in the command. What Python people expect
 //! (estimators, frames, plots) is Python, in `python/padmm`.
+
+// Python names what Rust cannot: the modules are private, and the classes are registered.
+#![expect(unnameable_types, reason = "classes are reached from Python, by registration")]
 
 mod account;
 mod columns;
@@ -33,7 +36,9 @@ mod _padmm {
     #[pymodule_export]
     use super::trace::Trace;
     #[pymodule_export]
-    use super::work::{algorithms, check_settings, fit_csr, fit_dense, settings_from_toml, simulate, terms};
+    use super::work::{
+        algorithms, calibration, check_settings, fit_csr, fit_dense, settings, settings_from_toml, simulate,
+    };
 
     #[pymodule_export]
     #[allow(non_upper_case_globals)]

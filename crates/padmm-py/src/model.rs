@@ -52,13 +52,13 @@ impl Model {
     /// From a `model.json`.
     #[staticmethod]
     fn load(path: PathBuf) -> PyResult<Self> {
-        Ok(Model { inner: padmm_data::read_model(&path).map_err(Failure::from)? })
+        Ok(Self { inner: padmm_data::read_model(&path).map_err(Failure::from)? })
     }
 
     /// From the text of a `model.json`.
     #[staticmethod]
     fn from_json(text: &str) -> PyResult<Self> {
-        Ok(Model { inner: padmm_core::model::Model::from_json(text).map_err(Failure::from)? })
+        Ok(Self { inner: padmm_core::model::Model::from_json(text).map_err(Failure::from)? })
     }
 
     /// The text of a `model.json`.

@@ -3,7 +3,7 @@
 use numpy::{IntoPyArray, PyArray1};
 use padmm_core::model::Provenance;
 use padmm_core::schema::Schema;
-use padmm_sim::{Record, Simulation};
+use padmm_sim::{PreparedSimulation, Record};
 use pyo3::prelude::*;
 
 use crate::errors::Failure;
@@ -22,16 +22,17 @@ pub struct Finished {
 
 impl Finished {
     /// Of a simulation that has run.
-    pub fn new(simulation: &Simulation, record: Record, model: Vec<f64>) -> Self {
-        let site = |(agent, site): (&padmm_core::terms::AgentTerms, &padmm_sim::record::SiteRecord)| {
-            let report = agent.noise.as_ref().map(|noise| noise.report());
-            serde_json::json!({
-                "site": site.name, "records": site.records, "degree": site.degree,
-                "statement": report.as_ref().map(|r| r.statement()), "privacy": report,
-            })
-        };
-        let sites = simulation.terms().agents.iter().zip(&record.setting.sites).map(site).collect();
-        Finished { record, model, sites, memory_bytes: simulation.memory_bytes() }
+    pub fn new(simulation: &PreparedSimulation, record: Record, model: Vec<f64>) -> Self {
+        let site =
+            |(agent, site): (&padmm_core::calibration::SiteCalibration, &padmm_sim::record::SiteRecord)| {
+                let report = agent.noise.as_ref().map(|noise| noise.report());
+                serde_json::json!({
+                    "site": site.name, "records": site.records, "degree": site.degree,
+                    "statement": report.as_ref().map(|r| r.statement()), "privacy": report,
+                })
+            };
+        let sites = simulation.calibration().agents.iter().zip(&record.setting.sites).map(site).collect();
+        Self { record, model, sites, memory_bytes: simulation.memory_bytes() }
     }
 }
 
@@ -45,7 +46,7 @@ pub struct SimulationResult {
 impl SimulationResult {
     /// With the schema that a model carries along.
     pub fn new(finished: Finished, schema: Schema) -> Self {
-        SimulationResult { finished, schema }
+        Self { finished, schema }
     }
 }
 

@@ -8,7 +8,7 @@ use crate::errors::Failure;
 
 /// A matrix whose rows can be read one by one.
 #[derive(Clone, Copy)]
-pub enum Rows<'a> {
+pub(crate) enum Rows<'a> {
     /// Any layout.
     Dense(ArrayView2<'a, f64>),
     /// Compressed rows.
@@ -17,7 +17,7 @@ pub enum Rows<'a> {
 
 /// A matrix in compressed rows. Indices within a row may be in any order; values at equal ones are added, as SciPy has it.
 #[derive(Clone, Copy)]
-pub struct Csr<'a> {
+pub(crate) struct Csr<'a> {
     data: ArrayView1<'a, f64>,
     indices: ArrayView1<'a, i64>,
     starts: ArrayView1<'a, i64>,
@@ -26,7 +26,7 @@ pub struct Csr<'a> {
 
 impl<'a> Csr<'a> {
     /// Checks that every row lies within the matrix.
-    pub fn new(
+    pub(crate) fn new(
         data: ArrayView1<'a, f64>,
         indices: ArrayView1<'a, i64>,
         starts: ArrayView1<'a, i64>,
@@ -46,7 +46,7 @@ impl<'a> Csr<'a> {
 
 impl Rows<'_> {
     /// Number of rows.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         match self {
             Rows::Dense(values) => values.nrows(),
             Rows::Csr(csr) => csr.starts.len().saturating_sub(1),
@@ -54,7 +54,7 @@ impl Rows<'_> {
     }
 
     /// Number of columns.
-    pub fn n_columns(&self) -> usize {
+    pub(crate) fn n_columns(&self) -> usize {
         match self {
             Rows::Dense(values) => values.ncols(),
             Rows::Csr(csr) => csr.n_columns,
@@ -62,7 +62,7 @@ impl Rows<'_> {
     }
 
     /// Encodes row `r` and adds it to `records`; `scratch` is room for a sparse row.
-    pub fn push(
+    pub(crate) fn push(
         &self,
         encoder: &mut MatrixEncoder<'_>,
         scratch: &mut Vec<f64>,

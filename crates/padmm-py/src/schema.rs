@@ -27,13 +27,13 @@ impl Schema {
     /// From the text of a `schema.toml`; `name` is what errors call it.
     #[staticmethod]
     fn from_toml(text: &str, name: PathBuf) -> PyResult<Self> {
-        Ok(Schema { inner: padmm_data::parse_schema(text, &name).map_err(Failure::from)? })
+        Ok(Self { inner: padmm_data::parse_schema(text, &name).map_err(Failure::from)? })
     }
 
     /// From a `schema.toml`.
     #[staticmethod]
     fn read(path: PathBuf) -> PyResult<Self> {
-        Ok(Schema { inner: padmm_data::read_schema(&path).map_err(Failure::from)? })
+        Ok(Self { inner: padmm_data::read_schema(&path).map_err(Failure::from)? })
     }
 
     /// From JSON with the keys of a `schema.toml`.
@@ -41,7 +41,7 @@ impl Schema {
     fn from_json(text: &str) -> PyResult<Self> {
         let draft: SchemaDraft = serde_json::from_str(text)
             .map_err(|e| Failure::general(format!("the schema is not understood: {e}")))?;
-        Ok(Schema { inner: draft.check().map_err(Failure::from)? })
+        Ok(Self { inner: draft.check().map_err(Failure::from)? })
     }
 
     /// As JSON with the keys of a `schema.toml`.
@@ -163,7 +163,7 @@ impl Encoded {
     }
 
     /// The same records with sites: one code for each row of the table, and the sites' names.
-    fn with_sites(&self, codes: Vec<u32>, names: Vec<String>) -> PyResult<Encoded> {
+    fn with_sites(&self, codes: Vec<u32>, names: Vec<String>) -> PyResult<Self> {
         let of_row =
             |&row: &u64| codes.get(row as usize - 2).copied().filter(|&c| (c as usize) < names.len());
         let of_record: Option<Vec<u32>> = self.inner.row_numbers.iter().map(of_row).collect();
@@ -171,13 +171,13 @@ impl Encoded {
             of_record.ok_or_else(|| Failure::general("`sites` needs one site for each row of X"))?;
         let mut inner = self.inner.clone();
         inner.sites = Some(Sites { names, of_record });
-        Ok(Encoded { inner, schema: self.schema.clone() })
+        Ok(Self { inner, schema: self.schema.clone() })
     }
 }
 
 /// Everything about a shipped data set but its records, as JSON.
 #[pyfunction]
-pub fn shipped(name: &str) -> PyResult<String> {
+pub(crate) fn shipped(name: &str) -> PyResult<String> {
     let set = shipped_set(name).map_err(Failure::from)?;
     to_json(&serde_json::json!({
         "name": set.name, "title": set.title, "description": set.description, "n_records": set.n_records,
@@ -195,7 +195,7 @@ type CodedTable<'py> = (Vec<String>, Vec<(Bound<'py, PyArray1<i32>>, Vec<String>
 
 /// The cells of a shipped data set as codes and texts, column by column, in the order in which texts appear.
 #[pyfunction]
-pub fn shipped_table<'py>(py: Python<'py>, name: &str) -> PyResult<CodedTable<'py>> {
+pub(crate) fn shipped_table<'py>(py: Python<'py>, name: &str) -> PyResult<CodedTable<'py>> {
     let set: &ShippedSet = shipped_set(name).map_err(Failure::from)?;
     let header = set.header();
     let mut columns: Vec<(Vec<i32>, Vec<String>)> = vec![(vec![], vec![]); header.len()];

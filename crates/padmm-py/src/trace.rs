@@ -86,7 +86,7 @@ impl Trace {
             arrays.push(Arc::new(Float64Array::from(values)));
         }
         let schema: SchemaRef = Arc::new(Schema::new(fields));
-        Ok(Trace { batch: RecordBatch::try_new(schema, arrays).map_err(wrong)? })
+        Ok(Self { batch: RecordBatch::try_new(schema, arrays).map_err(wrong)? })
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Parts)> {
@@ -98,7 +98,7 @@ impl Trace {
             Ok(self.column(name)?.into_iter().flatten().map(|v| v as u32).collect())
         };
         let numbers = COLUMNS.iter().map(|(name, ..)| self.column(name)).collect::<PyResult<_>>()?;
-        let restore = py.get_type::<Trace>().getattr("from_parts")?;
+        let restore = py.get_type::<Self>().getattr("from_parts")?;
         Ok((restore, (names, counts("run")?, counts("round")?, numbers)))
     }
 

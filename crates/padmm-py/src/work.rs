@@ -8,13 +8,14 @@ use std::time::Duration;
 
 use numpy::{PyReadonlyArray1, PyReadonlyArray2};
 use padmm_core::algorithm::AlgorithmKind;
+use padmm_core::calibration::{Calibration, NetworkFacts};
 use padmm_core::data::Dataset;
 use padmm_core::graph::GraphSpec;
 use padmm_core::schema::Sites as OfRecords;
-use padmm_core::terms::{Network, Terms};
+use padmm_core::settings::Setting;
 use padmm_data::{Source, load};
-use padmm_sim::split::{Facts, Sites, places};
-use padmm_sim::{Progress, Settings, SimError, Simulation, SimulationPlan};
+use padmm_sim::split::{Facts, Sites, assign};
+use padmm_sim::{PreparedSimulation, Progress, Settings, SimError, SimulationPlan, simulation_settings};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
@@ -35,15 +36,15 @@ enum Said {
     Done(Box<Result<Finished, SimError>>),
 }
 
-fn settings(json: &str) -> Result<Settings, Failure> {
+fn read_settings(json: &str) -> Result<Settings, Failure> {
     serde_json::from_str(json).map_err(|e| Failure::general(format!("the plan is not understood: {e}")))
 }
 
 /// Checks settings; gives the plan with its defaults, and the graph, as JSON.
 #[pyfunction]
-pub fn check_settings(json: &str) -> PyResult<String> {
-    let settings = settings(json)?;
-    let setting = settings.simulation("", false, false).map_err(Failure::from)?;
+pub(crate) fn check_settings(json: &str) -> PyResult<String> {
+    let settings = read_settings(json)?;
+    let setting = SimulationPlan::from_settings(&settings, "", false, false).map_err(Failure::from)?;
     to_json(&serde_json::json!({
         "plan": setting.plan, "graph": setting.graph, "seed": setting.seed, "runs": setting.runs,
     }))
@@ -51,32 +52,43 @@ pub fn check_settings(json: &str) -> PyResult<String> {
 
 /// The settings of a `plan.toml` as JSON; keys that say where the records are come apart.
 #[pyfunction]
-pub fn settings_from_toml(text: &str) -> PyResult<String> {
+pub(crate) fn settings_from_toml(text: &str) -> PyResult<String> {
     let table: toml::Table = text.parse().map_err(|e: toml::de::Error| {
         Failure::general(format!("the plan is not understood: {}", e.message()))
     })?;
     to_json(&table)
 }
 
+/// The declared settings of a plan, in the order of listings, as JSON.
+#[pyfunction]
+pub(crate) fn settings() -> PyResult<String> {
+    let describe = |setting: &Setting| {
+        serde_json::json!({
+            "name": setting.name.replace('-', "_"), "group": setting.group, "kind": setting.kind, "help": setting.help,
+        })
+    };
+    to_json(&simulation_settings().iter().map(describe).collect::<Vec<_>>())
+}
+
 /// What each algorithm is, as JSON.
 #[pyfunction]
-pub fn algorithms() -> PyResult<String> {
+pub(crate) fn algorithms() -> PyResult<String> {
     let describe = |kind: AlgorithmKind| {
         let about = kind.describe();
         serde_json::json!({
             "name": kind.name(), "title": kind.title(), "reference": about.reference, "summary": about.summary,
             "is_private": kind.is_private(), "graph_needed": kind.graph_needed(),
-            "settings": about.settings.iter().map(|s| s.trim_start_matches('-').replace('-', "_")).collect::<Vec<_>>(),
+            "settings": about.settings().map(|name| name.replace('-', "_")).collect::<Vec<_>>(),
         })
     };
-    to_json(&AlgorithmKind::ALL.map(describe))
+    to_json(&padmm_baselines::ALL.map(describe))
 }
 
 /// What follows from a plan and public facts before any record is touched, as JSON.
 #[pyfunction]
-pub fn terms(json: &str, schema: &Schema, n_records: Vec<usize>) -> PyResult<String> {
-    let settings = settings(json)?;
-    let setting = settings.simulation("", false, false).map_err(Failure::from)?;
+pub(crate) fn calibration(json: &str, schema: &Schema, n_records: Vec<usize>) -> PyResult<String> {
+    let settings = read_settings(json)?;
+    let setting = SimulationPlan::from_settings(&settings, "", false, false).map_err(Failure::from)?;
     if n_records.is_empty() || n_records.contains(&0) {
         return Err(Failure::general("`n_records` needs one site at least, and a record at each").into());
     }
@@ -84,9 +96,9 @@ pub fn terms(json: &str, schema: &Schema, n_records: Vec<usize>) -> PyResult<Str
     let graph = setting.graph.build(n_records.len(), &names, setting.seed).map_err(Failure::from)?;
     let space = schema.inner.feature_space();
     let norm_bound = schema.inner.norm_bound();
-    let network = Network { graph: &graph, n_records: &n_records, space: &space, norm_bound };
-    let terms = Terms::derive(&setting.plan, &network).map_err(Failure::from)?;
-    let site = |agent: &padmm_core::terms::AgentTerms| {
+    let network = NetworkFacts { graph: &graph, n_records: &n_records, space: &space, norm_bound };
+    let calibration = Calibration::derive(&setting.plan, &network).map_err(Failure::from)?;
+    let site = |agent: &padmm_core::calibration::SiteCalibration| {
         serde_json::json!({
             "records": agent.n_records, "degree": agent.degree, "modulus": agent.modulus,
             "tolerance": agent.tolerance, "privacy": agent.noise.as_ref().map(|n| n.report()),
@@ -94,14 +106,14 @@ pub fn terms(json: &str, schema: &Schema, n_records: Vec<usize>) -> PyResult<Str
         })
     };
     to_json(&serde_json::json!({
-        "penalty": terms.penalty, "gossip_rounds": terms.gossip_rounds, "features": space.n_features(),
-        "sites": terms.agents.iter().map(site).collect::<Vec<_>>(),
+        "penalty": calibration.penalty, "gossip_rounds": calibration.gossip_rounds, "features": space.n_features(),
+        "sites": calibration.agents.iter().map(site).collect::<Vec<_>>(),
     }))
 }
 
 /// How a run is watched and which threads it has.
 #[derive(FromPyObject)]
-pub struct Manner<'py> {
+pub(crate) struct Manner<'py> {
     /// Called with (done, total, average loss, ε) after every round.
     #[pyo3(item)]
     progress: Option<Bound<'py, PyAny>>,
@@ -120,7 +132,7 @@ pub struct Manner<'py> {
 #[pyfunction]
 #[pyo3(signature = (json, manner, dataset = None, data = None, schema_file = None, encoded = None, name = "data"))]
 #[expect(clippy::too_many_arguments, reason = "one for each way in which records come")]
-pub fn simulate(
+pub(crate) fn simulate(
     py: Python<'_>,
     json: &str,
     manner: Manner<'_>,
@@ -130,9 +142,9 @@ pub fn simulate(
     encoded: Option<&Encoded>,
     name: &str,
 ) -> PyResult<SimulationResult> {
-    let settings = settings(json)?;
+    let settings = read_settings(json)?;
     // Settings are checked before the records are read.
-    settings.draft().map_err(Failure::from)?.check().map_err(Failure::from)?;
+    settings.draft(&padmm_baselines::ALL).map_err(Failure::from)?.check().map_err(Failure::from)?;
     let (name, schema, encoded) = match (encoded, data, schema_file) {
         (Some(encoded), ..) => (name.to_owned(), encoded.schema.clone(), encoded.inner.clone()),
         (None, data, schema) => {
@@ -145,9 +157,10 @@ pub fn simulate(
         }
     };
     let mut setting =
-        settings.simulation(&name, encoded.sites.is_some(), manner.reference).map_err(Failure::from)?;
+        SimulationPlan::from_settings(&settings, &name, encoded.sites.is_some(), manner.reference)
+            .map_err(Failure::from)?;
     setting.rank_rounds = manner.rank_rounds;
-    work(py, manner, schema, move || Simulation::prepare(setting, encoded))
+    work(py, manner, schema, move || PreparedSimulation::prepare(setting, encoded))
 }
 
 /// The sites of the rows of a matrix: a name each, and a code for each row.
@@ -156,7 +169,7 @@ type RowSites = (Vec<String>, Vec<u32>);
 /// Fits on a dense matrix, whose rows go straight to their sites.
 #[pyfunction]
 #[pyo3(signature = (json, manner, schema, values, labels, sites = None))]
-pub fn fit_dense(
+pub(crate) fn fit_dense(
     py: Python<'_>,
     json: &str,
     manner: Manner<'_>,
@@ -172,7 +185,7 @@ pub fn fit_dense(
 #[pyfunction]
 #[pyo3(signature = (json, manner, schema, matrix, n_columns, labels, sites = None))]
 #[expect(clippy::too_many_arguments, reason = "a matrix in compressed rows has four parts")]
-pub fn fit_csr(
+pub(crate) fn fit_csr(
     py: Python<'_>,
     json: &str,
     manner: Manner<'_>,
@@ -212,14 +225,15 @@ fn fit(
         return Err(Failure::general("`sites` needs one site for each row of X").into());
     }
     let mut setting =
-        settings(json)?.simulation("X", sites.is_some(), manner.reference).map_err(Failure::from)?;
+        SimulationPlan::from_settings(&read_settings(json)?, "X", sites.is_some(), manner.reference)
+            .map_err(Failure::from)?;
     setting.rank_rounds = manner.rank_rounds;
     setting.check_label(schema.inner.label().is_binary()).map_err(Failure::from)?;
     if setting.runs == 0 {
         return Err(Failure::from(SimError::NoRuns).into());
     }
     let facts = Facts { labels: &labels, sites: sites.as_ref(), official_test: None };
-    let placed = places(facts, setting.n_agents, setting.split, setting.holdout, setting.seed)
+    let placed = assign(facts, setting.n_agents, setting.split, setting.holdout, setting.seed)
         .map_err(Failure::from)?;
     let graph = graph_of(&setting, &placed.names)?;
     let mut collect = |of_site: &Vec<usize>| collect(py, schema, rows, &labels, of_site);
@@ -230,7 +244,7 @@ fn fit(
         names: placed.names,
     };
     let (schema, space) = (schema.inner.clone(), schema.inner.feature_space());
-    work(py, manner, schema, move || Simulation::of_sites(setting, dealt, graph, space, 0))
+    work(py, manner, schema, move || PreparedSimulation::of_sites(setting, dealt, graph, space, 0))
 }
 
 fn graph_of(setting: &SimulationPlan, names: &[String]) -> Result<padmm_core::graph::Graph, Failure> {
@@ -270,10 +284,10 @@ fn work(
     py: Python<'_>,
     manner: Manner<'_>,
     schema: padmm_core::schema::Schema,
-    prepare: impl FnOnce() -> Result<Simulation, SimError> + Send + 'static,
+    prepare: impl FnOnce() -> Result<PreparedSimulation, SimError> + Send + 'static,
 ) -> PyResult<SimulationResult> {
     let pool = match manner.threads {
-        Some(0) => return Err(Failure::general("--threads must be at least 1").into()),
+        Some(0) => return Err(Failure::general("threads must be at least 1").into()),
         Some(n) => Some(
             rayon::ThreadPoolBuilder::new()
                 .num_threads(n)
@@ -293,8 +307,9 @@ fn work(
                     // Nobody listens after Ctrl-C, and then the run stops anyway.
                     let _ = say.send(Said::Round(progress));
                 }
+                !stop_there.load(Ordering::Relaxed)
             };
-            let (record, model) = simulation.run_unless(&stop_there, &watch)?;
+            let (record, model) = simulation.run_all(&watch)?;
             Ok(Finished::new(&simulation, record, model))
         };
         let result = match &pool {
