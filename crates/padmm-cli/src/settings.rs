@@ -50,6 +50,7 @@ impl Settings {
         let known = all_settings();
         settings.check_names(&known)?;
         settings.check_kinds(&known)?;
+        settings.graph(PlanDraft::default().algorithm)?;
         Ok(Self(settings))
     }
 

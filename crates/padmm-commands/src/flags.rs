@@ -13,11 +13,13 @@ pub fn add(command: Command, settings: &[Setting]) -> Command {
             .long(setting.name)
             .value_name(setting.value)
             .help(setting.help.clone())
-            .help_heading(setting.group.title());
+            .help_heading(setting.group.title())
+            // So that a number below zero is refused with its rule, not taken for a flag.
+            .allow_negative_numbers(true);
         match setting.kind {
             Kind::Text => flag,
-            Kind::Number => flag.value_parser(value_parser!(f64)).allow_negative_numbers(true),
-            Kind::Count => flag.value_parser(value_parser!(u64)).allow_negative_numbers(true),
+            Kind::Number => flag.value_parser(value_parser!(f64)),
+            Kind::Count => flag.value_parser(value_parser!(u64)),
         }
     };
     command.args(settings.iter().map(flag))

@@ -254,7 +254,13 @@ pub enum SettingsError {
     },
     /// Not a graph.
     #[error("`graph`: {0}")]
-    Graph(#[from] GraphError),
+    Graph(GraphError),
+}
+
+impl From<GraphError> for SettingsError {
+    fn from(error: GraphError) -> Self {
+        Self::Graph(error)
+    }
 }
 
 /// Values by the names of their settings. What is left out has a default.
