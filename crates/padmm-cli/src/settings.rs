@@ -37,7 +37,8 @@ impl Settings {
         for key in table.keys() {
             let alone = toml::Table::from_iter([(key.clone(), table[key].clone())]);
             if let Err(problem) = Self::from_table(alone) {
-                let line = text.lines().position(|line| line.trim_start().starts_with(key.as_str()));
+                let is_here = |line: &str| line.split_once('=').is_some_and(|(name, _)| name.trim() == key);
+                let line = text.lines().position(is_here);
                 return Err(wrong(line.map_or(1, |line| line + 1), &problem.to_string()));
             }
         }

@@ -128,13 +128,13 @@ impl Simulation {
         self
     }
 
-    /// What is minimised, and
+    /// The loss of a record, whose mean over all records is minimised.
     pub fn loss(mut self, loss: Loss) -> Self {
         self.draft.loss = loss;
         self
     }
 
-    /// what keeps it small.
+    /// What is added to the loss to keep coefficients small; every site has its share.
     pub fn regularizer(mut self, regularizer: Regularizer) -> Self {
         self.draft.regularizer = regularizer;
         self
