@@ -1,8 +1,10 @@
 //! Every loop over records against its plain specification, [`plain`].
 //!
-//! Both sides round, and add up in different orders. A sum of `n` terms of size at most `b` is off by at most `n·b·2⁻⁵²` on each side;
-//! a margin by at most `(values + 4)·S‖x‖·2⁻⁵²`, which a slope or a curvature passes on. No term here is larger than
-//! `(1 + S‖x‖)²`, a squared loss. [`tolerance`] is that with room for the constants.
+//! Both sides round, and add up in different orders. Each of the `n` additions of terms of size at most `b` rounds a partial sum
+//! of at most `n·b`, so a side is off by at most `n²·b·2⁻⁵³`; equal terms, as at the origin, round the same way each time and come
+//! within a factor of ten of it. A margin is off by at most `(values + 4)·S‖x‖·2⁻⁵²`, which a slope or a curvature passes on. No term
+//! here is larger than `(1 + S‖x‖)²`, a squared loss. [`tolerance`] is that with room for the constants: a record left out or
+//! counted twice is millions of times more.
 
 use proptest::prelude::*;
 
@@ -14,7 +16,7 @@ const NORM_BOUND: f64 = 1.5;
 
 /// How far a sum over `n` records may be from the same sum in another order, at points of norm at most `size`.
 fn tolerance(n: usize, size: f64) -> f64 {
-    (1000 + n) as f64 * 4.0 * (1.0 + NORM_BOUND * size).powi(2) * f64::EPSILON
+    (1000 + n * n) as f64 * 4.0 * (1.0 + NORM_BOUND * size).powi(2) * f64::EPSILON
 }
 
 /// Records with independent hot columns of these numbers of values, every 17th of them empty.
