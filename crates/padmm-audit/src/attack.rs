@@ -17,7 +17,7 @@ use crate::target::{Subject, Target};
 /// What was observed in one run, or in many.
 #[derive(Clone, Debug, Default)]
 pub struct Evidence {
-    /// One for each secret bit.
+    /// One for each secret bit, run after run.
     pub trials: Vec<Trial>,
     /// `(x̃_k − x_k)/σ_k` of every round, coordinate by coordinate, run after run: standard normal if all is well.
     pub residuals: Vec<Vec<f64>>,

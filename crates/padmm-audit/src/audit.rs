@@ -26,15 +26,14 @@ pub struct AuditRequest {
     pub delta: f64,
     /// Secret bits over all runs; each is one guess.
     pub tests: usize,
-    /// Confidence of the bounds.
+    /// Probability that all reported bounds hold, between 0 and 1.
     pub confidence: f64,
-    /// Rounds of a run.
+    /// How many private rounds the audited site takes part in, in every run.
     pub rounds: u32,
     /// Seed of bits and hostile messages.
     pub seed: u64,
 }
 
-/// Secret bits of one run.
 const TESTS_OF_A_RUN: usize = 100;
 
 impl AuditRequest {

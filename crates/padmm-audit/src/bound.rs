@@ -41,7 +41,7 @@ pub struct Trial {
     pub score: f64,
 }
 
-/// What the guesses prove.
+/// What a series of guesses proves about the privacy that was really spent.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Bounds {
     /// Secret bits that were guessed.
@@ -50,9 +50,9 @@ pub struct Bounds {
     pub wrong: u64,
     /// With this probability every bound here is below the truth.
     pub confidence: f64,
-    /// The best estimate of μ.
+    /// Estimate of μ from how the scores of the two bits overlap; no bound.
     pub mu_measured: f64,
-    /// μ is at least this.
+    /// Lower bound of μ, by sign or by rank, whichever is larger.
     pub mu_lower: f64,
     /// ε at the claim's δ is at least this, if the noise is Gaussian.
     pub epsilon_lower: f64,
@@ -202,7 +202,7 @@ mod tests {
     use super::*;
     use crate::bits::Bits;
 
-    /// Scores `N(±μ/2, 1)`.
+    /// Trials with scores from `N(±μ/2, 1)`.
     fn gaussian(mu: f64, n: usize, seed: u64) -> Vec<Trial> {
         let mut bits = Bits::new(seed, 0);
         let trial = |_| {

@@ -33,19 +33,19 @@ const DECAY: f64 = 0.9;
 /// What is asked of a canary.
 #[derive(Clone, Copy, Debug)]
 pub struct CanaryRequest {
-    /// Whose claim is attacked.
+    /// The algorithm whose claim is attacked.
     pub algorithm: AlgorithmKind,
     /// The ε that the plan promises and the attack tries to refute.
     pub epsilon: f64,
     /// The δ that the ε holds at.
     pub delta: f64,
-    /// Rounds of a run.
+    /// Private rounds of one run.
     pub rounds: u32,
-    /// Tests of a run.
+    /// Secret bits of one run, each in a record and a column of its own.
     pub n_tests: usize,
 }
 
-/// A plan and its records.
+/// The plan and the network of an attack, with records that each hide one bit.
 #[derive(Clone, Debug)]
 pub struct Canary {
     scene: Scene,
@@ -55,13 +55,13 @@ pub struct Canary {
 /// Which computation a canary foresees, and so which it can attack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Attacked {
-    /// P-ADMM's local solve.
+    /// P-ADMM minimises the hinge loss of its records in every round.
     Solve,
-    /// The linearised step between neighbours.
+    /// A linearised step between neighbours, on the huberised hinge.
     GradientStep,
     /// The linearised step towards a server.
     Server,
-    /// The token's proximal step.
+    /// The proximal step of the site that holds the token.
     Token,
 }
 
@@ -85,7 +85,8 @@ impl Canary {
         padmm_core::algorithm::ALL.into_iter().filter(exact).collect()
     }
 
-    /// The canary of an algorithm.
+    /// Raises the penalty until the noise stays within the straight part of the loss, where the
+    /// attack is exact.
     pub fn new(request: &CanaryRequest) -> Result<Self, AuditError> {
         let CanaryRequest { algorithm, epsilon, delta, rounds, n_tests } = *request;
         require("tests", n_tests as f64, n_tests >= 1, "at least 1")?;
@@ -142,7 +143,7 @@ impl Canary {
         &self.scene
     }
 
-    /// Tests of a run.
+    /// How many bits a run can hold: as many as there are columns.
     pub fn n_tests(&self) -> usize {
         self.n_tests
     }

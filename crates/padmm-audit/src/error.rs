@@ -6,8 +6,9 @@ use padmm_core::plan::PlanError;
 use padmm_node::ledger::LedgerError;
 use padmm_privacy::PrivacyError;
 
-/// Why there is no verdict.
+/// Why an audit ended without a verdict.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the message of each variant says what its fields hold")]
 pub enum AuditError {
     /// The algorithm promises nothing about the bytes that leave, so there is no claim to attack.
     #[error(
@@ -16,26 +17,24 @@ pub enum AuditError {
     NoCanary {
         /// By the name that plans use.
         algorithm: &'static str,
-        /// Those that have one.
+        /// The algorithms that can be audited, separated by commas.
         known: String,
     },
-    /// A number outside its range.
-    #[error("--{setting} is {value}, but it must be {rule}")]
+    /// A setting of the audit lies outside its range.
+    #[error("`{setting}` is {value}, but it must be {rule}")]
     OutOfRange {
-        /// The flag's name without its dashes.
+        /// As flags and files name it, without dashes.
         setting: &'static str,
-        /// As it was given.
         value: f64,
-        /// What is allowed instead.
         rule: &'static str,
     },
     /// The plan of the audit is none.
     #[error(transparent)]
     Plan(#[from] PlanError),
-    /// No terms follow from it.
+    /// Tolerances, sensitivities or noise cannot be derived from the plan.
     #[error(transparent)]
     Calibration(#[from] CalibrationError),
-    /// The privacy core refuses.
+    /// A budget or a schedule that the privacy core refuses.
     #[error(transparent)]
     Privacy(#[from] PrivacyError),
     /// The audited site stopped, although its neighbour was polite.

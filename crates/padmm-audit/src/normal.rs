@@ -1,5 +1,7 @@
 //! The normal distribution and its quantiles, for bounds and thresholds.
 
+#![allow(clippy::float_cmp, reason = "what is meant is equality to the bit")]
+
 use std::f64::consts::FRAC_1_SQRT_2;
 
 /// `Φ(x)`, with a small relative error in the lower tail too.

@@ -80,7 +80,7 @@ impl Shadow {
         (center + label * slope / self.n_records) / weight
     }
 
-    /// The site has released this.
+    /// Follows a release of the site; the token and its memory move with it.
     pub fn released(&mut self, release: &[f64]) {
         if self.kind == Attacked::Token {
             let factor = 2.0 * self.relaxation;

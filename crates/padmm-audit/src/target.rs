@@ -17,11 +17,11 @@ use crate::error::AuditError;
 pub struct Scene {
     /// The settings that all sites share.
     pub plan: Plan,
-    /// Who talks to whom.
+    /// Which sites exchange messages; the attacker plays the neighbours of `site`.
     pub graph: Graph,
     /// The encoded columns of every site's records.
     pub space: FeatureSpace,
-    /// Records of each site.
+    /// How many records each site has, by its place in the graph.
     pub n_records: Vec<usize>,
     /// `S`, the largest norm of a row.
     pub norm_bound: f64,
@@ -40,10 +40,10 @@ pub trait Subject {
     /// The message that the site owes its neighbours, if it owes one.
     fn poll_message(&mut self) -> Result<Option<Outgoing>, AgentError>;
 
-    /// Hands it a neighbour's message.
+    /// Delivers what a neighbour sent; an error means that the site stops.
     fn handle_message(&mut self, message: &Incoming) -> Result<(), AgentError>;
 
-    /// What it has been charged.
+    /// Every charge in the site's ledger, oldest first.
     fn debits(&self) -> Vec<Debit>;
 
     /// Whether its noise says of itself that it may protect records.
@@ -109,7 +109,7 @@ pub trait Target: Sync {
         Ok(schedule.mechanism(required)?)
     }
 
-    /// Where its noise comes from.
+    /// The source of the gate's noise; a double may put a broken one in its place.
     fn noise(&self) -> Box<dyn NoiseSource> {
         Box::new(SecureNoise)
     }

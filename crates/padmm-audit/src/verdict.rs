@@ -8,7 +8,7 @@ use crate::audit::AuditRequest;
 use crate::bound::{Bounds, Trial, bounds, least_error};
 use crate::error::AuditError;
 
-/// One of the further checks.
+/// One thing that a guess cannot see, and what was found out about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Check {
     /// What was found; nothing if all is well.
@@ -16,12 +16,12 @@ pub struct Check {
 }
 
 impl Check {
-    /// A check without findings.
+    /// A check that has found nothing so far.
     pub fn passed() -> Self {
         Self { findings: vec![] }
     }
 
-    /// Whether nothing was found.
+    /// Whether there are no findings.
     pub fn is_passed(&self) -> bool {
         self.findings.is_empty()
     }
@@ -41,12 +41,12 @@ pub struct Checks {
     pub one_payload: Check,
     /// Whether a site stops does not depend on its records.
     pub stopping: Check,
-    /// Neighbouring files are answered alike.
+    /// Files that differ in one record get the same answer from the site.
     pub refusals: Check,
 }
 
 impl Checks {
-    /// All of them, by name.
+    /// Each check under the name that the JSON summary uses.
     pub fn all(&self) -> [(&'static str, &Check); 4] {
         [
             ("whiteness", &self.whiteness),
@@ -61,7 +61,7 @@ impl Checks {
 /// would be accused once in twenty audits.
 pub const ACCUSING_CONFIDENCE: f64 = 0.999;
 
-/// The outcome of an audit.
+/// What the attack and the checks together say about a program.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
     /// What the program says that it spends.
@@ -121,7 +121,7 @@ impl Verdict {
         !is_within(self.accusing.epsilon_lower) || !is_within(self.accusing.epsilon_direct)
     }
 
-    /// Whether nothing was found.
+    /// Whether the claim stands and every check found nothing.
     pub fn is_passed(&self) -> bool {
         !self.exceeds_claim() && self.checks.all().iter().all(|(_, check)| check.is_passed())
     }

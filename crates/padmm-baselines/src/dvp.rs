@@ -14,7 +14,7 @@ use padmm_privacy::{PrivacyError, default_tolerance};
 use crate::accounting::{composition_rule, per_step_epsilon};
 use crate::mechanism::{ObjectiveInputs, PureRequest, PureSchedule, PureStep, PureTarget};
 
-/// Dual variable perturbation.
+/// Gamma-norm noise on the dual, inside the local problem; the minimiser is sent as it is.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Dvp;
 

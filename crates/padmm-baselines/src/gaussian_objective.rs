@@ -12,7 +12,7 @@ use padmm_privacy::PrivacyError;
 use crate::dvp::{self, exact_tolerance, objective_inputs};
 use crate::mechanism::{GaussianObjectiveRequest, GaussianObjectiveSchedule};
 
-/// Gaussian objective perturbation.
+/// DVP with Gaussian noise; its guarantee rests on this project's argument, not on a publication.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct GaussianObjective;
 

@@ -36,17 +36,17 @@ use padmm_core::algorithm::{AlgorithmKind, DP_ADMM, LINEARIZED, P_ADMM, TOKEN};
 
 /// P-ADMM's updates without noise and without any privacy: the reference.
 pub const ADMM: AlgorithmKind = AlgorithmKind::new(&Admm);
-/// Dual variable perturbation.
+/// Dual variable perturbation: noise inside the local problem.
 pub const DVP: AlgorithmKind = AlgorithmKind::new(&Dvp);
-/// Primal variable perturbation.
+/// Primal variable perturbation: noise on the minimiser.
 pub const PVP: AlgorithmKind = AlgorithmKind::new(&Pvp);
-/// Penalty perturbation with growing penalties.
+/// DVP with penalties and noise rates that grow from round to round.
 pub const M_ADMM: AlgorithmKind = AlgorithmKind::new(&MAdmm);
-/// Recycled ADMM.
+/// Recycled ADMM: DVP in odd rounds, and even rounds that cost nothing.
 pub const R_ADMM: AlgorithmKind = AlgorithmKind::new(&RAdmm);
-/// Recycled ADMM with growing penalties.
+/// R-ADMM with penalties that grow from odd round to odd round.
 pub const MR_ADMM: AlgorithmKind = AlgorithmKind::new(&MrAdmm);
-/// Gaussian objective perturbation, experimental.
+/// DVP with Gaussian noise. Experimental: its proof is the project's own.
 pub const GAUSSIAN_OBJECTIVE: AlgorithmKind = AlgorithmKind::new(&GaussianObjective);
 
 /// Every algorithm that a simulation knows, in the order of listings. A new one is one file and a line here.

@@ -20,7 +20,7 @@ use crate::mechanism::PureStep;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MAdmm;
 
-/// `q₁`
+/// `q₁`: how fast the penalty grows.
 pub(crate) const PENALTY_GROWTH: OwnSetting = OwnSetting {
     name: "penalty-growth",
     value: "Q",
@@ -30,7 +30,7 @@ pub(crate) const PENALTY_GROWTH: OwnSetting = OwnSetting {
     rule: "between 1 and 2",
 };
 
-/// `q₂`
+/// `q₂`: how fast the noise rate grows, or falls if it is below 1.
 const RATE_GROWTH: OwnSetting = OwnSetting {
     name: "rate-growth",
     value: "Q",

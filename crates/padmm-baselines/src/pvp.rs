@@ -14,7 +14,7 @@ use crate::accounting::composition_rule;
 use crate::dvp::gamma_relative_noise;
 use crate::mechanism::{PureRequest, PureSchedule, PureStep, PureTarget};
 
-/// Primal variable perturbation.
+/// Gamma-norm noise on the minimiser before it is sent.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Pvp;
 

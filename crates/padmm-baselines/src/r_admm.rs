@@ -4,6 +4,8 @@
 //! round before, needs only what was broadcast. `K` rounds therefore cost `⌈K/2⌉` charges. MR-ADMM lets the penalty
 //! grow from odd round to odd round, in all three places where it stands.
 
+#![allow(clippy::float_cmp, reason = "what is meant is equality to the bit")]
+
 use std::sync::Arc;
 
 use padmm_core::agent::AgentError;
@@ -20,15 +22,15 @@ use crate::dvp::{self, gamma_relative_noise, objective_calibration};
 use crate::m_admm;
 use crate::mechanism::PureStep;
 
-/// Recycled ADMM.
+/// DVP in odd rounds; even rounds recycle what was sent and cost nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RAdmm;
 
-/// Recycled ADMM with growing penalties.
+/// R-ADMM with a penalty that grows from odd round to odd round.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MrAdmm;
 
-/// `γ/η`
+/// `γ/η`: damping of the even step.
 const EVEN_DAMPING: OwnSetting = OwnSetting {
     name: "even-damping",
     value: "G",
@@ -38,7 +40,7 @@ const EVEN_DAMPING: OwnSetting = OwnSetting {
     rule: "zero or a positive number",
 };
 
-/// `q₁` of MR-ADMM.
+/// `q₁`, with a faster default than M-ADMM's.
 const PENALTY_GROWTH: OwnSetting = OwnSetting { default: 1.04, ..m_admm::PENALTY_GROWTH };
 
 impl AlgorithmSpec for RAdmm {
@@ -120,12 +122,11 @@ fn calibrate(site: &CalibrationInputs<'_>, growth: f64) -> Result<SiteCalibratio
     objective_calibration(site, steps.collect())
 }
 
-/// State of one agent.
 struct RecycledAdmm {
     consensus: ConsensusAdmm,
     penalty: f64,
     growth: f64,
-    /// `γ`
+    /// `γ`, the setting times the first round's penalty.
     damping: f64,
     /// What this agent and its neighbours had said before the last odd round.
     before: (PublicVector, Vec<Arc<PublicVector>>),

@@ -1,4 +1,4 @@
-//! The command `padmm`.
+//! The command `padmm`; all of it is in the library beside this file.
 
 use std::process::ExitCode;
 

@@ -23,14 +23,8 @@ pub(crate) enum FigureError {
         /// Height in pixels, at the scale that was asked for.
         height: f64,
     },
-    /// The renderer refused the SVG.
     #[error("the figure `{title}` could not be drawn: {reason}")]
-    Render {
-        /// Title of the figure.
-        title: String,
-        /// What the renderer said.
-        reason: String,
-    },
+    Render { title: String, reason: String },
 }
 
 /// The figure as a PNG file of `scale` times its width and height.

@@ -23,7 +23,7 @@ pub(crate) fn all_settings() -> Vec<Setting> {
 }
 
 impl Settings {
-    /// The settings of a `plan.toml`.
+    /// Reads a `plan.toml` and refuses settings that are not known; errors name the line.
     pub(crate) fn read(path: &Path) -> anyhow::Result<Self> {
         let text = std::fs::read_to_string(path)
             .with_context(|| format!("the plan '{}' cannot be read", path.display()))?;
@@ -71,12 +71,12 @@ impl Settings {
         }
     }
 
-    /// `K`
+    /// The plan's private rounds, or the default.
     pub(crate) fn rounds(&self) -> anyhow::Result<u32> {
         Ok(self.draft()?.rounds)
     }
 
-    /// Where the records come from.
+    /// A shipped set, or a file with its schema; to name both is an error.
     pub(crate) fn source(&self) -> anyhow::Result<Source> {
         let path = |name: &str| self.0.text(name).map(PathBuf::from);
         match (self.0.text("dataset"), path("data"), path("schema")) {
@@ -101,7 +101,7 @@ impl Settings {
         Ok(SimulationPlan::from_settings(&plain, &loaded.name, has_sites, reference)?)
     }
 
-    /// The plan's own part.
+    /// The plan without data and network; every algorithm is allowed.
     pub(crate) fn draft(&self) -> anyhow::Result<PlanDraft> {
         Ok(self.0.draft(&padmm_baselines::ALL)?)
     }

@@ -11,13 +11,13 @@ pub const LEDGER: &str =
 pub const AUDIT: &str = "Attack this program: whether its releases tell more about a record than is promised";
 /// `demo` of both programs; that of `padmm` compares with the simulator.
 pub const DEMO: &str = "Try real sites out: several processes on this machine, with keys, plan, ledgers and an encrypted network";
-/// `account` of both programs.
+/// About `account`, which both programs have.
 pub const ACCOUNT: &str = "From noise to epsilon and back, without data";
-/// `data` of both programs.
+/// About `data`, which both programs have.
 pub const DATA: &str = "List, describe or export the data sets that are built in";
-/// `schema` of both programs.
+/// About `schema`, which both programs have.
 pub const SCHEMA: &str = "Draft a schema for a file, or check a file against one";
-/// `predict` of both programs.
+/// About `predict`, which both programs have.
 pub const PREDICT: &str = "Apply a saved model to a file";
-/// `evaluate` of both programs.
+/// About `evaluate`, which both programs have.
 pub const EVALUATE: &str = "Score a saved model on a file with labels";

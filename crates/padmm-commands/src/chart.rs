@@ -25,7 +25,7 @@ pub struct Figure {
     pub title: String,
     /// What and how, in grey below the title; may be empty.
     pub subtitle: String,
-    /// The charts, row by row.
+    /// The charts, row by row, `columns` to a row.
     pub panels: Vec<Panel>,
     /// How many panels stand beside each other.
     pub columns: usize,
@@ -48,13 +48,13 @@ pub struct Panel {
     pub x_label: String,
     /// What runs upwards, with its unit.
     pub y_label: String,
-    /// How x is laid out.
+    /// Whether equal steps to the right are differences or ratios.
     pub x_scale: Scale,
-    /// How y is laid out.
+    /// Whether equal steps upwards are differences or ratios.
     pub y_scale: Scale,
     /// The lines, the first at the bottom.
     pub series: Vec<Series>,
-    /// Values to compare with.
+    /// Horizontal lines to compare the series with.
     pub references: Vec<HLine>,
     /// The ends of the upward axis; lines are cut there. Without it, or if the axis cannot have these ends, the
     /// axis holds all values.
@@ -63,7 +63,7 @@ pub struct Panel {
     pub note: String,
 }
 
-/// One line of a chart.
+/// One line of a chart, with its points.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Series {
     /// Its name in the legend; an empty one is left out there.
@@ -79,14 +79,14 @@ pub struct Series {
 /// A horizontal line at a value to compare with.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HLine {
-    /// What the value is.
+    /// What the value is, in the words of a legend.
     pub label: String,
     /// The value, on the panel's upward axis.
     pub y: f64,
 }
 
 impl Series {
-    /// A line without a band.
+    /// A line without a band; [`Series::band`] can be set afterwards.
     pub fn new(label: impl Into<String>, points: Vec<(f64, f64)>, style: Style) -> Self {
         Self { label: label.into(), points, band: None, style }
     }

@@ -10,10 +10,10 @@ use serde_json::{Map, Value, json};
 
 use crate::table::{align_right, plain};
 
-/// Arguments of `demo sites`.
+/// Flags of `demo sites`, the same in both programs.
 #[derive(clap::Args, Clone, Debug)]
 pub struct SitesArgs {
-    /// heart or adult
+    /// Shipped data set: heart or adult
     #[arg(long, value_name = "NAME", default_value = "heart")]
     pub dataset: String,
     /// Number of sites that Adult is split between; the hospitals are four
@@ -22,13 +22,13 @@ pub struct SitesArgs {
     /// Who talks to whom, as for `padmm simulate`
     #[arg(long, value_name = "GRAPH", default_value = "complete")]
     pub graph: String,
-    /// Private rounds K
+    /// Private rounds K that share the budget
     #[arg(long, value_name = "K", default_value_t = 50)]
     pub rounds: u32,
     /// ε of every site
     #[arg(long, value_name = "E", default_value_t = 5.0, allow_negative_numbers = true)]
     pub epsilon: f64,
-    /// δ
+    /// δ of every site, above 0 and below 1
     #[arg(long, value_name = "D", default_value_t = 1e-4, allow_negative_numbers = true)]
     pub delta: f64,
     /// How many times a site is killed and restarted on the way
@@ -40,7 +40,7 @@ pub struct SitesArgs {
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
-    /// No progress
+    /// Show no progress while it runs
     #[arg(long)]
     pub quiet: bool,
 }
@@ -67,7 +67,7 @@ pub struct Outcome {
     pub verified: bool,
 }
 
-/// One site of an [`Outcome`].
+/// What one site of a demonstration had, and came to.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct SiteOutcome {
@@ -95,7 +95,7 @@ pub struct Comparison {
 }
 
 impl Outcome {
-    /// The `--json` object.
+    /// The object that `--json` prints: a fixed set of keys, without the accuracies.
     pub fn json(&self, comparison: &Comparison) -> Value {
         let names: Vec<&str> = self.sites.iter().map(|site| site.name.as_str()).collect();
         let spent = self.sites.iter().filter_map(|site| Some((site.name.clone(), site.epsilon?.into())));

@@ -63,7 +63,7 @@ impl PlanFlags {
         plan_settings(&between_sites).into_iter().filter(|setting| !is_fixed(setting)).collect()
     }
 
-    /// The plan's own part.
+    /// The plan without its sites. An algorithm that does not run between sites is refused by name.
     pub fn draft(&self) -> anyhow::Result<PlanDraft> {
         if let Some(name) = self.0.text("algorithm") {
             anyhow::ensure!(
@@ -75,7 +75,7 @@ impl PlanFlags {
         Ok(self.0.draft(&algorithm::ALL)?)
     }
 
-    /// Who talks to whom.
+    /// Which sites talk to each other: all of them, unless a flag says otherwise.
     pub fn graph(&self) -> anyhow::Result<GraphSpec> {
         Ok(self.0.graph(PlanDraft::default().algorithm)?)
     }

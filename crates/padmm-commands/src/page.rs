@@ -40,27 +40,27 @@ pub struct Page {
 pub struct Section {
     /// The heading, also an entry of the table of contents.
     pub title: String,
-    /// What stands below it.
+    /// What stands below the heading, in order.
     pub blocks: Vec<Block>,
 }
 
-/// A piece of a section.
+/// One element of a section, from top to bottom.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Block {
-    /// Running text, one paragraph.
+    /// Running text, a single paragraph.
     Text(String),
     /// Points, one below the other.
     List(Vec<String>),
     /// A box that must not be overlooked.
     Callout {
-        /// Which sort of box.
+        /// Chooses the box's colour and the word in front of its title.
         kind: CalloutKind,
         /// What it says, in a few words.
         title: String,
         /// The same in full.
         text: String,
     },
-    /// A table with its caption.
+    /// A table, with its caption above the cells.
     Table(Table),
     /// A figure, and the name that serves as its anchor in the page and as the stem of its files.
     Figure(Box<Figure>, String),
@@ -70,7 +70,7 @@ pub enum Block {
     Facts(Vec<(String, String)>),
 }
 
-/// What a callout is about.
+/// Whether a callout reassures, warns or informs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CalloutKind {
     /// Something that holds, such as a privacy guarantee.
@@ -81,12 +81,12 @@ pub enum CalloutKind {
     Note,
 }
 
-/// Rows and columns of text.
+/// A table of text cells.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Table {
-    /// What the table shows.
+    /// What the table shows, in a sentence.
     pub caption: String,
-    /// The heads of the columns.
+    /// Head and alignment of each column.
     pub columns: Vec<Column>,
     /// The cells, row by row. A short row is filled with empty cells; what is too long is left out.
     pub rows: Vec<Vec<String>>,
@@ -94,22 +94,22 @@ pub struct Table {
     pub highlight: Vec<usize>,
 }
 
-/// The head of a column.
+/// How a column is headed and aligned.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Column {
-    /// What its cells are.
+    /// The head: what its cells are, with the unit.
     pub title: String,
     /// Numbers stand to the right, so that their digits are below each other.
     pub is_number: bool,
 }
 
 impl Column {
-    /// A column of words.
+    /// A column of words, aligned to the left.
     pub fn text(title: impl Into<String>) -> Self {
         Self { title: title.into(), is_number: false }
     }
 
-    /// A column of numbers.
+    /// A column of numbers, aligned to the right.
     pub fn number(title: impl Into<String>) -> Self {
         Self { title: title.into(), is_number: true }
     }

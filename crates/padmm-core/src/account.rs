@@ -11,11 +11,11 @@ use padmm_privacy::{
 pub enum Wanted {
     /// (ε, δ), spent by this conversion.
     Budget(Budget, AccountantKind),
-    /// σ/Δ of the first round.
+    /// Noise of the first round in units of the sensitivity, σ/Δ.
     Multiplier(f64),
-    /// ρ over all rounds.
+    /// The zCDP charge ρ of all rounds together.
     RhoTotal(ZcdpRho),
-    /// ρ of the first round.
+    /// The zCDP charge ρ of the first round, which is the smallest.
     RhoFirst(ZcdpRho),
 }
 
@@ -32,7 +32,7 @@ pub struct Ideal {
     multiplier: f64,
     decay: Decay,
     delta: Delta,
-    /// ρ of each round.
+    /// ρ of each round, from the first.
     charges: Vec<f64>,
     /// ρ of all rounds up to each.
     spent: Vec<f64>,
@@ -115,7 +115,7 @@ impl Noise {
         }
     }
 
-    /// σ/Δ of the first round.
+    /// Noise of the first round in units of the sensitivity, σ/Δ.
     pub fn multiplier_first(&self) -> f64 {
         match self {
             Self::Ideal(ideal) => ideal.multiplier,
@@ -123,7 +123,7 @@ impl Noise {
         }
     }
 
-    /// σ/Δ of the last round.
+    /// Noise of the last round in units of the sensitivity, σ/Δ: the smallest of the run.
     pub fn multiplier_last(&self) -> f64 {
         match self {
             Self::Ideal(ideal) => {

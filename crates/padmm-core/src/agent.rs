@@ -32,7 +32,7 @@ pub enum Phase {
     Sending(Turn),
     /// It has sent its message, or had none to send, and waits for those of its neighbours.
     Receiving(Turn),
-    /// Its run is over.
+    /// Its last turn is over, gossip included, and the outcome is there.
     Done,
 }
 
@@ -396,7 +396,7 @@ impl Agent {
         self.gate.noise_description()
     }
 
-    /// What has been charged.
+    /// Every charge that the gate's ledger holds, oldest first.
     pub fn debits(&self) -> &[Debit] {
         self.gate.debits()
     }

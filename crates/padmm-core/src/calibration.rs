@@ -20,25 +20,25 @@ use crate::solvable::{Demand, Judgement, LocalBounds, MOST_RATIO, PLANNED_DRIFT,
 
 /// Gossip stops when it has shrunk disagreement by this factor.
 const GOSSIP_TARGET: f64 = 1e-6;
-/// Or after this many rounds.
+/// Or after this many rounds, whichever is sooner.
 const GOSSIP_LIMIT: usize = 1000;
 
 /// Public facts of a network of sites.
 pub struct NetworkFacts<'a> {
-    /// Who talks to whom.
+    /// The network; sites are named by their places in it.
     pub graph: &'a Graph,
     /// Records of each site; public under replace-one adjacency.
     pub n_records: &'a [usize],
-    /// The encoded columns.
+    /// The encoded columns, which all sites share.
     pub space: &'a FeatureSpace,
-    /// `S`
+    /// `S`: rows are cut to this norm.
     pub norm_bound: f64,
 }
 
-/// The terms of a run.
+/// What follows from a plan and public facts: the numbers that every site computes alike.
 #[derive(Clone, Debug)]
 pub struct Calibration {
-    /// `η`
+    /// `η`, given by the plan or derived from public facts.
     pub penalty: f64,
     /// Gossip rounds after the private ones.
     pub gossip_rounds: u32,
@@ -46,12 +46,12 @@ pub struct Calibration {
     pub agents: Vec<SiteCalibration>,
 }
 
-/// The terms of one agent.
+/// What one agent is held to: tolerance, noise and the bounds behind them.
 #[derive(Clone, Debug)]
 pub struct SiteCalibration {
-    /// `d_i`
+    /// `d_i`: how many neighbours it has.
     pub degree: usize,
-    /// `n_i`
+    /// `n_i`: how many records it has, which is public.
     pub n_records: usize,
     /// `m_i`, the smallest over rounds: `2ηd_i + m_R` where an algorithm solves (primal).
     pub modulus: f64,
@@ -83,55 +83,48 @@ pub struct Solvability {
 
 /// Why no terms follow from a plan and a network.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[expect(missing_docs, reason = "the message of each variant says what its fields hold")]
 pub enum CalibrationError {
     /// The algorithm runs on one kind of graph only.
     #[error(
         "`algorithm = {algorithm}` runs on a {needed} graph of at least two sites only: use `graph = {needed}`, or another `algorithm`"
     )]
-    GraphNeeded {
-        /// The algorithm's name.
-        algorithm: &'static str,
-        /// The graph.
-        needed: &'static str,
-    },
+    GraphNeeded { algorithm: &'static str, needed: &'static str },
     /// Whether a site can certify its solves would hang on rounding, and so on records.
     #[error(
         "site {site}, with {n_records} records, cannot be sure to reach its tolerance: rounding and the spacing of floating-point numbers may take {ratio:.3} of it, and at most {MOST_RATIO} is allowed, because whether a site stops must not depend on its records. Use a `tolerance` that is {looser:.1} times looser (it enters the noise), a larger `penalty`, or a loss with a wider corner"
     )]
     Marginal {
-        /// The site's place, from 1.
         site: usize,
-        /// Its records.
         n_records: usize,
-        /// The public ratio.
         ratio: f64,
         /// By how much the tolerance is too tight.
         looser: f64,
     },
-    /// The privacy core refuses.
+    /// A budget or a schedule that the privacy core refuses.
     #[error(transparent)]
     Privacy(#[from] PrivacyError),
 }
 
 /// The public facts of one site that its terms follow from.
 pub struct CalibrationInputs<'a> {
-    /// The plan.
+    /// The plan that all sites share.
     pub plan: &'a Plan,
-    /// `η`
+    /// `η`, given by the plan or derived.
     pub penalty: f64,
-    /// `d_i`
+    /// `d_i`: how many neighbours the site has.
     pub degree: usize,
-    /// `n_i`
+    /// `n_i`: how many records the site has, which is public.
     pub n_records: usize,
-    /// `N`
+    /// `N`: how many sites take part.
     pub n_agents: usize,
-    /// `p`
+    /// `p`: how many coefficients a model has.
     pub n_features: usize,
-    /// `B = L₁S`
+    /// `B = L₁S`: no record's gradient is longer.
     pub gradient_bound: f64,
-    /// `L₂S²`, of a smooth loss
+    /// `L₂S²`: no record's curvature is larger; `None` where the loss is not smooth.
     pub curvature_bound: Option<f64>,
-    /// `m_R`
+    /// `m_R`: strong convexity of the site's share of the regulariser.
     pub strong_convexity: f64,
     /// The largest curvature of the regulariser's smooth part.
     pub regularizer_curvature: f64,
@@ -140,7 +133,7 @@ pub struct CalibrationInputs<'a> {
 }
 
 impl CalibrationInputs<'_> {
-    /// The plan's settings.
+    /// The checked settings of [`Self::plan`].
     pub fn settings(&self) -> &PlanDraft {
         self.plan.settings()
     }
@@ -150,7 +143,7 @@ impl CalibrationInputs<'_> {
         add_down(mul_down(2.0 * penalty, self.degree as f64), self.strong_convexity)
     }
 
-    /// `m_i = 2ηd_i + m_R`
+    /// `m_i = 2ηd_i + m_R` with the plan's penalty, rounded down.
     pub fn modulus(&self) -> f64 {
         self.modulus_with(self.penalty)
     }
@@ -268,7 +261,7 @@ impl Calibration {
 }
 
 impl SiteCalibration {
-    /// The same with this noise.
+    /// Adds calibrated noise; tolerance and modulus stay as they are.
     pub fn with_noise(self, schedule: impl Schedule) -> Self {
         Self { noise: Some(Arc::new(schedule)), ..self }
     }

@@ -1,5 +1,7 @@
 //! How well a model fits records. Computed from records, so for a site's own eyes or a simulation.
 
+#![allow(clippy::float_cmp, reason = "what is meant is equality to the bit")]
+
 use std::cell::Cell;
 use std::ops::Range;
 
@@ -40,7 +42,7 @@ pub fn score_all(loss: Loss, parts: &[&Dataset], models: &[&[f64]], n_ranked: us
     scores.flatten().collect()
 }
 
-/// Records that one task handles.
+/// Records that one task handles on one thread.
 const TASK: usize = 2048;
 
 /// Records whose margins are formed together: few enough for the first-level cache.

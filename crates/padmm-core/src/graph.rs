@@ -146,12 +146,12 @@ impl Graph {
         Self::from_edges(n_agents, edges, &default_names(n_agents))
     }
 
-    /// Number of agents.
+    /// How many agents there are, at least one.
     pub fn n_agents(&self) -> usize {
         self.neighbours.len()
     }
 
-    /// Number of undirected edges.
+    /// How many edges there are, each counted once.
     pub fn n_edges(&self) -> usize {
         self.neighbours.iter().map(Vec::len).sum::<usize>() / 2
     }
@@ -177,7 +177,7 @@ impl Graph {
         self.neighbours.iter().map(Vec::len).collect()
     }
 
-    /// The largest degree.
+    /// Most neighbours that any agent has.
     pub fn max_degree(&self) -> usize {
         self.neighbours.iter().map(Vec::len).max().expect("a graph has at least one agent")
     }

@@ -40,7 +40,7 @@ type PartLanes = [[f64; LANES]; PART];
 
 /// How many hot columns a row has: a constant for small numbers, so that the loop over them is unrolled.
 trait HotRows: Copy {
-    /// The rows of a block.
+    /// The hot columns of each record in a block.
     fn of<'a>(self, records: &Records<'a>) -> impl Iterator<Item = impl AsRef<[u32]> + 'a>;
 }
 
@@ -314,7 +314,7 @@ impl Weights {
         self.numeric.resize(data.stride(), 0.0);
     }
 
-    /// With the `x` of [`Self::set_head`].
+    /// The head that [`Self::set_head`] took, with the rest of the same `x`.
     pub(crate) fn at<'a>(&'a self, x: &'a [f64]) -> At<'a> {
         At { numeric: &self.numeric, x }
     }

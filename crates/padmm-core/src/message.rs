@@ -19,7 +19,7 @@ impl fmt::Display for SiteIndex {
 /// The part of a run that a message belongs to, in the order of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Stage {
-    /// The algorithm's own turns.
+    /// The algorithm's own turns, in which models are exchanged.
     Model,
     /// A gossip turn after the algorithm's: an average of releases.
     Average,
@@ -71,10 +71,10 @@ impl fmt::Display for Turn {
     }
 }
 
-/// A message to neighbours.
+/// A message from an agent to some or all of its neighbours.
 #[derive(Clone, Debug)]
 pub struct Outgoing {
-    /// The sender.
+    /// The agent that made it.
     pub from: SiteIndex,
     /// When in the run it is sent: the stage is [`Stage::Average`] for [`Content::Average`] and for nothing else.
     pub turn: Turn,
@@ -89,7 +89,7 @@ pub struct Outgoing {
 pub enum Recipients {
     /// Every neighbour that is left.
     Neighbours,
-    /// One neighbour alone.
+    /// This neighbour and no other.
     Site(SiteIndex),
 }
 
@@ -103,7 +103,7 @@ impl Outgoing {
     }
 }
 
-/// What a message says.
+/// What a message carries: never anything that was computed from records without the gate.
 #[derive(Clone, Debug)]
 pub enum Content {
     /// A model that went through the gate.
@@ -117,7 +117,7 @@ pub enum Content {
 /// A message as a receiver sees it, decoded and checked. Cheap to hand to many receivers.
 #[derive(Clone, Debug)]
 pub struct Incoming {
-    /// The sender.
+    /// Which neighbour sent it; whoever delivers it has checked that.
     pub from: SiteIndex,
     /// The turn in which it was sent, and in which it is used.
     pub turn: Turn,
@@ -133,7 +133,7 @@ impl Incoming {
     }
 }
 
-/// Delivery within one process.
+/// Delivery within one process: nothing is encoded, and nothing needs checking.
 impl From<&Outgoing> for Incoming {
     fn from(message: &Outgoing) -> Self {
         let vector = match &message.content {

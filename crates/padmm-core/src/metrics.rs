@@ -3,6 +3,8 @@
 //! These numbers are computed from records. They are for the site's own eyes and for the simulator; nothing here
 //! may leave a site except through the gate.
 
+#![allow(clippy::float_cmp, reason = "what is meant is equality to the bit")]
+
 use rayon::prelude::*;
 
 use crate::vector::simd;
@@ -109,7 +111,6 @@ impl RankTable {
         Some(table)
     }
 
-    /// The buckets of some numbers.
     fn buckets(&self, numbers: &[f64], out: &mut [u32]) {
         simd(
             #[inline(always)]
@@ -198,7 +199,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The definition, pair by pair.
+    /// The definition of the area, pair by pair.
     fn by_pairs(margins: &[f64], labels: &[f64]) -> Option<f64> {
         let (mut won, mut pairs) = (0.0, 0.0);
         for (t, _) in margins.iter().zip(labels).filter(|(_, z)| **z > 0.0) {

@@ -15,16 +15,17 @@ pub const FORMAT: &str = "padmm-model/1";
 /// Why a text is not a model.
 #[derive(Debug, Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the message of each variant says what its fields hold")]
 pub enum ModelError {
     /// Not JSON, or cut short, or a field is wrong.
     #[error("not a complete padmm model: {0}; if the file was cut short, copy it again or repeat the run")]
     Json(#[from] serde_json::Error),
-    /// Another format or version.
+    /// The file was written in another format, or by another version.
     #[error(
         "the model's format is \"{found}\" and this program reads \"{FORMAT}\"; use the version that wrote it"
     )]
     Format {
-        /// What the file says.
+        /// The format as the file names it.
         found: String,
     },
     /// Coefficients that do not belong to the schema's columns.
@@ -49,36 +50,28 @@ pub enum ModelError {
     },
     /// A coefficient that is infinite or not a number.
     #[error("the coefficient of `{name}` is not finite")]
-    NotFinite {
-        /// The encoded column.
-        name: String,
-    },
+    NotFinite { name: String },
     /// A loss that no run has: its width is not positive, or it is for the other kind of label.
     #[error("the model's loss, {loss}, does not fit {with}; the file has been altered")]
-    Loss {
-        /// The loss.
-        loss: String,
-        /// What it does not fit.
-        with: &'static str,
-    },
+    Loss { loss: String, with: &'static str },
 }
 
-/// One coefficient.
+/// An encoded column with its weight in the model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Coefficient {
     /// Name of the encoded column.
     pub name: String,
-    /// Its weight.
+    /// What an encoded value is multiplied by in the margin.
     pub value: f64,
 }
 
-/// Where a model comes from.
+/// Which program and which algorithm made a model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Provenance {
-    /// Version of the program.
+    /// Version of the program that made it.
     pub version: String,
-    /// Algorithm that trained it.
+    /// Name of the algorithm that trained it.
     pub algorithm: String,
     /// Which output of the run it is: `smoothed` or `last`.
     pub output: String,
@@ -96,7 +89,6 @@ pub struct Model {
     provenance: Provenance,
 }
 
-/// The file's fields.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ModelFile {
@@ -205,7 +197,7 @@ impl Model {
         &self.schema
     }
 
-    /// The loss that was minimised.
+    /// The loss that was minimised, which decides what a margin means.
     pub fn loss(&self) -> Loss {
         self.loss
     }
@@ -225,7 +217,7 @@ impl Model {
         self.privacy.as_ref()
     }
 
-    /// Where the model comes from.
+    /// Which program and which algorithm made it; nothing in it is about records.
     pub fn provenance(&self) -> &Provenance {
         &self.provenance
     }

@@ -17,7 +17,7 @@ pub use own::{OwnSetting, OwnSettings};
 pub enum Output {
     /// Average over rounds with weights k², then gossip: free post-processing.
     Smoothed,
-    /// The paper's: the last release.
+    /// The paper's choice: the last release.
     Last,
 }
 
@@ -25,9 +25,9 @@ pub enum Output {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct PlanDraft {
-    /// Which algorithm.
+    /// Which algorithm every site runs.
     pub algorithm: AlgorithmKind,
-    /// `K`
+    /// `K`: private rounds, which share the budget.
     pub rounds: u32,
     /// `η`; left out, it is derived from public facts (see [`crate::calibration::default_penalty`]).
     pub penalty: Option<f64>,
@@ -35,19 +35,19 @@ pub struct PlanDraft {
     pub decay: f64,
     /// Total ε that every site may spend.
     pub epsilon: f64,
-    /// δ
+    /// δ at which every site's ε holds.
     pub delta: f64,
     /// What turns noise into ε when the noise is calibrated.
     pub accountant: AccountantKind,
     /// Where the sensitivity comes from; anything but `record` is for comparison only.
     pub sensitivity: SensitivityBasis,
-    /// The loss.
+    /// The loss of one record; private algorithms need one with a bounded slope.
     pub loss: Loss,
-    /// The regulariser.
+    /// `R`, with its strength `Λ`; every site has an `N`-th of it.
     pub regularizer: Regularizer,
     /// The solver's tolerance as a part of `2B/n_i`; left out, EQUATIONS §3's default.
     pub tolerance: Option<f64>,
-    /// Which model is kept.
+    /// Which of a run's models the sites keep.
     pub output: Output,
     /// Settings that the algorithm does not share with others.
     #[serde(flatten)]
@@ -84,52 +84,37 @@ impl Default for PlanDraft {
 
 /// Why a draft is not a plan.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[expect(missing_docs, reason = "the message of each variant says what its fields hold")]
 pub enum PlanError {
-    /// A number outside its range.
+    /// A setting lies outside its range.
     #[error("`{setting}` is {value}, but it must be {rule}")]
     OutOfRange {
         /// Its name, as in a plan.
         setting: &'static str,
-        /// What was given.
         value: f64,
-        /// What is allowed.
         rule: &'static str,
     },
     /// A loss without a bound on its slope cannot be protected.
     #[error(
         "the loss '{loss}' has no bound on a record's gradient, so no noise can protect it: use `loss = huber`, or `algorithm = admm` to run without privacy"
     )]
-    UnboundedLoss {
-        /// The loss.
-        loss: String,
-    },
-    /// A setting of other algorithms.
+    UnboundedLoss { loss: String },
+    /// A setting that the plan's algorithm does not have.
     #[error(
         "`{setting}` is not a setting of {algorithm}: leave it out (`padmm algorithms` lists what each takes)"
     )]
     NotASetting {
         /// Its name, or what was asked for.
         setting: String,
-        /// The algorithm's name.
         algorithm: &'static str,
     },
-    /// Text where a number belongs.
+    /// A setting has text where a number belongs.
     #[error("`{setting}` must be a number")]
-    NotANumber {
-        /// Its name.
-        setting: &'static str,
-    },
+    NotANumber { setting: &'static str },
     /// A loss or regulariser for which the algorithm has no guarantee.
     #[error("`algorithm = {algorithm}` needs {needed}, and the plan has {found}: change one of them")]
-    NotSupported {
-        /// The algorithm's name.
-        algorithm: &'static str,
-        /// What it needs.
-        needed: &'static str,
-        /// What the plan has.
-        found: String,
-    },
-    /// The privacy core refuses.
+    NotSupported { algorithm: &'static str, needed: &'static str, found: String },
+    /// A budget that the privacy core refuses.
     #[error(transparent)]
     Privacy(#[from] PrivacyError),
 }
@@ -262,7 +247,7 @@ impl PlanDraft {
 }
 
 impl Plan {
-    /// The settings.
+    /// The draft that was checked; it can be read but no longer changed.
     pub fn settings(&self) -> &PlanDraft {
         &self.draft
     }

@@ -16,14 +16,14 @@ use crate::loss::Loss;
 use crate::plan::{Output, OwnSetting, OwnSettings, PlanDraft};
 use crate::regularizer::Regularizer;
 
-/// The declaration of one setting.
+/// What everybody has to know about a setting: name, kind and meaning.
 #[derive(Clone, Debug)]
 pub struct Setting {
     /// In kebab case: `loss-width` is the flag `--loss-width`, the key `loss-width`, the keyword `loss_width`.
     pub name: &'static str,
     /// Under which heading it is listed.
     pub group: Group,
-    /// What a value is.
+    /// Which values it can have.
     pub kind: Kind,
     /// One letter or word for a value, for help texts.
     pub value: &'static str,
@@ -31,23 +31,23 @@ pub struct Setting {
     pub help: String,
 }
 
-/// Headings of lists of settings.
+/// The headings under which settings are listed, in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub enum Group {
     /// Which records, and where they are.
     Data,
-    /// Loss and regulariser.
+    /// Loss and regulariser, which define the optimum.
     Problem,
-    /// Who computes what.
+    /// Algorithm, network and penalty: who computes what.
     Algorithm,
-    /// What is promised.
+    /// Budget, accounting and sensitivity: what is promised.
     Privacy,
-    /// How often, from which seed.
+    /// How many runs there are, and from which seed.
     Run,
 }
 
 impl Group {
-    /// The heading.
+    /// The heading as help texts and pages print it.
     pub fn title(self) -> &'static str {
         match self {
             Self::Data => "Data",
@@ -65,13 +65,13 @@ impl Group {
 pub enum Kind {
     /// One of some words, or a text of its own form.
     Text,
-    /// Any number.
+    /// Any finite number; its range is the setting's own affair.
     Number,
     /// A whole number, zero or more.
     Count,
 }
 
-/// A declaration in one line.
+/// Shorthand for a table of declarations.
 pub fn setting(
     name: &'static str,
     group: Group,
@@ -223,36 +223,27 @@ fn or_list(names: &[&str]) -> String {
 /// Why settings do not make a plan. Settings stand in backticks, as in a file; [`as_flags`] and [`as_keywords`] write them the way
 /// that a command or Python does.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[expect(missing_docs, reason = "the message of each variant says what its fields hold")]
 pub enum SettingsError {
     /// A name that is not declared.
     #[error("`{name}` is not a setting{advice}")]
     Unknown {
-        /// As given.
         name: String,
         /// The nearest name, as a question, or how to find them all.
         advice: String,
     },
     /// A value that is not of the setting's kind.
     #[error("`{setting}` is {found}, but it must be {needed}")]
-    WrongKind {
-        /// Its name.
-        setting: String,
-        /// As given.
-        found: String,
-        /// What is allowed.
-        needed: &'static str,
-    },
+    WrongKind { setting: String, found: String, needed: &'static str },
     /// A word that is not one of the choices.
     #[error("`{setting} = {text}` is not known: choose one of {known}")]
     UnknownName {
-        /// Its name.
         setting: &'static str,
-        /// As given.
         text: String,
-        /// The choices.
+        /// The choices, separated by commas.
         known: String,
     },
-    /// Not a graph.
+    /// The text or the edges of `graph` make no graph.
     #[error("`graph`: {0}")]
     Graph(GraphError),
 }
@@ -277,7 +268,7 @@ impl From<GraphError> for SettingsError {
 pub struct Settings(BTreeMap<String, Value>);
 
 impl Settings {
-    /// The same with one more.
+    /// The same settings with this one added or replaced.
     #[must_use]
     pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.set(name, value);
@@ -298,7 +289,7 @@ impl Settings {
         }
     }
 
-    /// Takes a value out.
+    /// Removes a value and hands it over; `None` if it was not set.
     pub fn take(&mut self, name: &str) -> Option<Value> {
         self.0.remove(name)
     }
@@ -362,7 +353,7 @@ impl Settings {
         Ok(())
     }
 
-    /// The value as a `T`.
+    /// The value read as a `T`; `None` if it is not set. `needed` says in an error what was expected.
     pub fn typed<T: DeserializeOwned>(
         &self,
         setting: &str,
@@ -376,7 +367,7 @@ impl Settings {
         })
     }
 
-    /// The value as a number.
+    /// The value as a number; `None` if it is not set.
     pub fn number(&self, setting: &str) -> Result<Option<f64>, SettingsError> {
         self.typed(setting, "a number")
     }

@@ -30,9 +30,9 @@ const OUTWARD: f64 = 1.0 + 1e-12;
 pub enum Demand {
     /// The minimiser of `f_i(x) + ⟨linear, x⟩ + ½·quadratic·‖x‖²`.
     Solve {
-        /// Norm of the linear term.
+        /// Largest norm that the linear term can have.
         linear: f64,
-        /// Curvature of the quadratic term.
+        /// Curvature that the quadratic term adds.
         quadratic: f64,
     },
     /// One gradient: `prox((center − ∇f_i(at)) / weight)`.
@@ -68,7 +68,7 @@ pub struct LocalBounds {
     row: f64,
     /// `B = L₁S`, the bound on a record's gradient.
     gradient_bound: f64,
-    /// `m_R` of the regulariser's share.
+    /// `m_R` of the regulariser's share, which adds to the modulus.
     strong_convexity: f64,
     /// Curvature of the regulariser's smooth part.
     regularizer_curvature: f64,

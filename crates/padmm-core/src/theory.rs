@@ -7,6 +7,8 @@
 //!
 //! `μ` and `v` are the paper's: `f(y) ≥ f(x) + ⟨∇f(x), y−x⟩ + μ‖y−x‖²`, so `μ` is *half* the usual constant.
 
+#![allow(clippy::float_cmp, reason = "what is meant is equality to the bit")]
+
 pub mod convex;
 mod render;
 pub mod strong;
@@ -21,17 +23,17 @@ pub use strong::{FreeParameters, StrongReport, StrongVerdict};
 /// What the theorems ask about a run. All of it is public.
 #[derive(Clone, Debug)]
 pub struct TheoryInput {
-    /// Who talks with whom.
+    /// The network, of at least two agents.
     pub graph: Graph,
     /// The paper's `μ`: half the usual modulus of the least strongly convex `f_i`; zero if there is none.
     pub strong_convexity: f64,
     /// The paper's `v`: the Lipschitz constant of the gradient of the least smooth `f_i`; infinite if not smooth.
     pub smoothness: f64,
-    /// The penalty `η`.
+    /// `η`, which Theorem 4 fixes and a run may choose.
     pub penalty: f64,
     /// The variance decay `R`, in (0, 1].
     pub decay: f64,
-    /// The number of rounds `K`.
+    /// `K`, over which the bounds are evaluated.
     pub rounds: usize,
     /// The length `p` of the model.
     pub n_features: usize,
@@ -50,7 +52,7 @@ pub struct StartDistance {
     pub disagreement_squared: f64,
     /// `‖x⁰ − x*‖²` in the norm of `L₊/2`.
     pub signless_squared: f64,
-    /// `‖x⁰ − x*‖²`.
+    /// `‖x⁰ − x*‖²` in the ordinary norm.
     pub plain_squared: f64,
 }
 
@@ -72,36 +74,25 @@ impl StartDistance {
     }
 }
 
-/// Why nothing could be computed.
+/// Why the theorems cannot be evaluated.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[expect(missing_docs, reason = "the message of each variant says what its fields hold")]
 pub enum TheoryError {
     /// One agent has no neighbours, so the theorems are about nothing.
     #[error("the theorems are about agents that talk to each other; a single agent has no neighbours")]
     SingleAgent,
-    /// A number outside its range.
+    /// A number lies outside the range that the theorems are about.
     #[error("{what} is {value}, but it must be {must}")]
-    OutOfRange {
-        /// Which number.
-        what: &'static str,
-        /// Its value.
-        value: f64,
-        /// Its range.
-        must: &'static str,
-    },
+    OutOfRange { what: &'static str, value: f64, must: &'static str },
     /// Not one variance for each agent.
     #[error("{n_vars} noise variances were given for {n_agents} agents; give one to each")]
-    NoiseCount {
-        /// How many agents there are.
-        n_agents: usize,
-        /// How many variances were given.
-        n_vars: usize,
-    },
+    NoiseCount { n_agents: usize, n_vars: usize },
 }
 
 /// The theorems, evaluated. `Display` gives a short plain-text verdict.
 #[derive(Clone, Debug, Serialize)]
 pub struct Theory {
-    /// The graph's eigenvalues.
+    /// Eigenvalues of the graph's Laplacians, which both theorems use.
     pub spectrum: Spectrum,
     /// Theorem 4, strongly convex objectives.
     pub strongly_convex: StrongReport,
@@ -126,7 +117,6 @@ impl Theory {
 }
 
 impl TheoryInput {
-    /// Every number in its range.
     fn check(&self) -> Result<(), TheoryError> {
         let n_agents = self.graph.n_agents();
         if n_agents < 2 {

@@ -1,6 +1,8 @@
 //! Operations on vectors of one length. What is released depends on the last bits of sums, so each function adds up in an order that
 //! is part of what it promises.
 
+#![allow(clippy::float_cmp, reason = "what is meant is equality to the bit")]
+
 /// The machine's widest vector registers, where they are wider than what every machine of its kind has.
 ///
 /// Loops that run in them give the same bits as without: nothing is reordered, and where a product and a sum are fused they are fused in
@@ -78,7 +80,7 @@ pub fn sum_of_squares(v: &[f64]) -> f64 {
     v.iter().map(|v| v * v).sum()
 }
 
-/// `‖v‖₂`
+/// `‖v‖₂` in ordinary arithmetic; [`norm_up`] is a bound.
 pub fn norm(v: &[f64]) -> f64 {
     sum_of_squares(v).sqrt()
 }
@@ -94,22 +96,22 @@ pub fn clear<T: Copy + Default>(out: &mut Vec<T>, n: usize) {
     out.resize(n, T::default());
 }
 
-/// `out ← −v`
+/// `out ← −v`, entry by entry.
 pub fn negate(v: &[f64], out: &mut [f64]) {
     out.iter_mut().zip(v).for_each(|(o, v)| *o = -v);
 }
 
-/// `out ← factor · out`
+/// `out ← factor · out`, entry by entry.
 pub fn scale(factor: f64, out: &mut [f64]) {
     out.iter_mut().for_each(|o| *o *= factor);
 }
 
-/// `out ← out + v`
+/// `out ← out + v`, entry by entry.
 pub fn add(v: &[f64], out: &mut [f64]) {
     out.iter_mut().zip(v).for_each(|(o, v)| *o += v);
 }
 
-/// `out ← out − v`
+/// `out ← out − v`, entry by entry.
 pub fn subtract(v: &[f64], out: &mut [f64]) {
     out.iter_mut().zip(v).for_each(|(o, v)| *o -= v);
 }
@@ -124,7 +126,7 @@ pub fn subtract_scaled(factor: f64, v: &[f64], out: &mut [f64]) {
     out.iter_mut().zip(v).for_each(|(o, v)| *o -= factor * v);
 }
 
-/// `out ← a − b`
+/// `out ← a − b`, entry by entry.
 pub fn difference(a: &[f64], b: &[f64], out: &mut [f64]) {
     out.iter_mut().zip(a.iter().zip(b)).for_each(|(o, (a, b))| *o = a - b);
 }

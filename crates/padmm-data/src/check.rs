@@ -17,15 +17,16 @@ pub struct CheckReport {
     pub n_usable: usize,
     /// Records that the missing-value rule leaves out.
     pub n_dropped: usize,
-    /// Records that do not fit.
+    /// Records with a cell that the schema does not allow.
     pub n_refused: usize,
     /// How many values of each numeric column are clipped to their bounds.
     pub n_clipped: Vec<(String, usize)>,
-    /// Columns of the encoded record.
+    /// Columns of a record once it is encoded.
     pub n_features: usize,
-    /// All problems.
+    /// All problems, listed or not: a refused record counts once, and so do classes from which
+    /// nothing can be learned.
     pub n_problems: usize,
-    /// The first problems, at most one a record.
+    /// The first twenty refusals, or what is wrong with the classes.
     pub problems: Vec<SchemaError>,
 }
 

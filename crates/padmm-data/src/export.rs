@@ -4,14 +4,14 @@ use crate::write::{refuse_existing, write_atomically};
 use crate::{DataError, shipped_set};
 use std::path::{Path, PathBuf};
 
-/// What an export wrote.
+/// The two files that an export leaves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Exported {
-    /// The table.
+    /// Path of the CSV, as it was asked for.
     pub table: PathBuf,
-    /// Its schema.
+    /// Path of the `<stem>.schema.toml` beside it.
     pub schema: PathBuf,
-    /// Records in the table.
+    /// Rows of the CSV without its header.
     pub n_records: usize,
 }
 

@@ -27,16 +27,16 @@ use padmm_core::schema::{Encoded, Encoder, Purpose, Schema, SchemaDraft, SchemaE
 use std::path::{Path, PathBuf};
 use table::{Cells, Table};
 
-/// Where records come from.
+/// Where records for training come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
     /// A set that is built into the program, by name.
     Shipped(String),
     /// A CSV or Parquet file with its schema.
     File {
-        /// The table.
+        /// The CSV or Parquet file; its ending decides.
         path: PathBuf,
-        /// Its `schema.toml`.
+        /// The `schema.toml` that says what its columns mean.
         schema: PathBuf,
     },
 }
@@ -48,7 +48,7 @@ pub struct Loaded {
     pub name: String,
     /// The schema, which a model carries along.
     pub schema: Schema,
-    /// The records.
+    /// Rows and labels as numbers, bounded by the schema.
     pub encoded: Encoded,
 }
 
@@ -95,7 +95,7 @@ fn push(encoder: &mut Encoder<'_>, row: u64, cells: Cells<'_>) -> Result<bool, S
     }
 }
 
-/// Reads and checks a `schema.toml`.
+/// Reads a `schema.toml` and checks it; errors name the line where it is known.
 pub fn read_schema(path: &Path) -> Result<Schema, DataError> {
     parse_schema(&read_text(path)?, path)
 }
@@ -114,7 +114,7 @@ pub fn parse_schema(text: &str, path: &Path) -> Result<Schema, DataError> {
     draft.check().map_err(|error| wrong(error.to_string()))
 }
 
-/// Reads and checks a `model.json`.
+/// Reads a `model.json` and refuses what is not a consistent model.
 pub fn read_model(path: &Path) -> Result<Model, DataError> {
     let text = read_text(path)?;
     Model::from_json(&text).map_err(|problem| DataError::Model { path: path.to_owned(), problem })
@@ -130,7 +130,7 @@ pub trait ModelFile: Sized {
     /// Writes a `model.json`, whole or not at all, in place of what was there.
     fn save(&self, path: impl AsRef<Path>) -> Result<(), DataError>;
 
-    /// Reads and checks a `model.json`.
+    /// Reads a `model.json` and refuses what is not a consistent model.
     fn open(path: impl AsRef<Path>) -> Result<Self, DataError>;
 }
 

@@ -8,29 +8,29 @@ use std::path::{Path, PathBuf};
 
 /// A data set that needs no download.
 pub struct ShippedSet {
-    /// The name that commands take.
+    /// What commands and plan files call it.
     pub name: &'static str,
-    /// Its usual title.
+    /// The title that people know it by.
     pub title: &'static str,
     /// What a record is and what is predicted.
     pub description: &'static str,
-    /// Licence of the data.
+    /// Under which licence UCI publishes it.
     pub licence: &'static str,
-    /// How to cite it.
+    /// The citation that its licence asks for.
     pub citation: &'static str,
     /// Records before any are dropped.
     pub n_records: usize,
-    /// The published files.
+    /// The published files, in the order in which they are joined.
     pub files: &'static [ShippedFile],
     /// The schema, as text with its comments.
     pub schema_toml: &'static str,
-    /// Column names of the published files, which have no header, and then `tag_column`.
+    /// Column names of the published files, which have no header, and last that of the tag.
     columns: &'static [&'static str],
 }
 
-/// One published file.
+/// A file as UCI publishes it, with what is added to its records.
 pub struct ShippedFile {
-    /// Its name at UCI.
+    /// Its file name at UCI.
     pub name: &'static str,
     /// SHA-256 of the uncompressed bytes.
     pub sha256: &'static str,
@@ -140,7 +140,7 @@ static SETS: [ShippedSet; 2] = [
     },
 ];
 
-/// All shipped sets.
+/// Every data set that is built in, in the order of listings.
 pub fn shipped() -> &'static [ShippedSet] {
     &SETS
 }
@@ -163,7 +163,7 @@ impl ShippedFile {
 }
 
 impl ShippedSet {
-    /// The checked schema.
+    /// The schema that is shipped with it; a test checks every one.
     pub fn schema(&self) -> Schema {
         parse_schema(self.schema_toml, Path::new(self.name))
             .expect("a shipped schema is checked by the tests")

@@ -29,7 +29,7 @@ impl Table {
         }
     }
 
-    /// Column names, trimmed.
+    /// Column names without the white space around them.
     pub(crate) fn header(&self) -> &[String] {
         match self {
             Self::Csv(table) => table.header(),

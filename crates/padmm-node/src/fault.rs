@@ -74,7 +74,7 @@ pub fn install(hook: Hook) {
     let _ = HOOK.set(hook);
 }
 
-/// The process is at `point`.
+/// Calls the installed hook, which may not return; without one, does nothing.
 pub fn at(point: Point) {
     if let Some(hook) = HOOK.get() {
         hook(point);

@@ -96,7 +96,7 @@ pub struct Announcement {
     pub digest: [u8; 32],
 }
 
-/// Bytes of an announcement's frame.
+/// Bytes of an announcement's frame, signature included.
 pub const ANNOUNCEMENT: usize = 1 + 34 + 4 + 32 + 8 + 32 + 32 + SIGNATURE;
 /// The frame of an announcement as it is shown to whom it is from.
 pub type Shown = [u8; ANNOUNCEMENT];
@@ -118,7 +118,7 @@ pub struct ModelFrame {
     pub payload: Payload,
 }
 
-/// Everything that can travel.
+/// Everything that can travel between two sites.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Frame {
     /// "I hold this plan, and these sites' words on it, and this is how far I know your ledgers to be." With `proof`, a release of the
@@ -130,7 +130,7 @@ pub enum Frame {
         proof: bool,
         /// The receiver's own newest announcements, one for each of its ledgers.
         shown: Vec<Shown>,
-        /// Signatures on the plan.
+        /// Every site's word on the plan that the sender holds.
         accepted: Vec<Accepted>,
         /// Words that all edges of a site work.
         ready: Vec<Ready>,
@@ -145,7 +145,7 @@ pub enum Frame {
         whose: SiteIndex,
         /// The ledger entry that it announced.
         entry: u64,
-        /// The digest that it announced.
+        /// The digest of the release that it announced.
         digest: [u8; 32],
     },
     /// A site's message of a turn.
@@ -167,7 +167,7 @@ pub enum Frame {
         origin: Origin,
         /// The neighbour that is left behind.
         lost: SiteIndex,
-        /// The first turn without it.
+        /// The first turn that is computed without it.
         turn: Turn,
     },
     /// "Send me your message of this turn." Not signed: the connection tells who asks, and every answer is public.
@@ -185,28 +185,22 @@ pub enum Frame {
 
 /// Why bytes are not a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the message of each variant says what its fields hold")]
 pub enum FrameError {
     /// The bytes end before the frame does.
     #[error("the message is cut short")]
     Short,
     /// There are bytes after the frame's end.
     #[error("the message has {extra} bytes too many")]
-    Long {
-        /// How many too many.
-        extra: usize,
-    },
+    Long { extra: usize },
     /// The first byte names no kind of frame.
     #[error("messages of kind {kind} are unknown")]
-    Kind {
-        /// As it was found.
-        kind: u8,
-    },
+    Kind { kind: u8 },
     /// A field with a value outside its range.
     #[error("its {field} is {value}, which cannot be")]
     Field {
         /// The field's name, for the log.
         field: &'static str,
-        /// As it was found.
         value: u64,
     },
     /// Integers beyond 2^53, steps outside the doubles' range, or numbers that are not finite.

@@ -4,11 +4,11 @@
 use padmm_core::message::{SiteIndex, Turn};
 use strum::IntoStaticStr;
 
-/// How much a line matters.
+/// How much attention a line of the log asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
 pub enum Level {
-    /// The course of things.
+    /// The ordinary course of a run.
     Info,
     /// Somebody at the site should look at it.
     Warning,
@@ -23,7 +23,7 @@ impl Level {
     }
 }
 
-/// A payload that leaves.
+/// A payload that is about to leave the site.
 #[derive(Clone, Copy, Debug)]
 pub struct Sent<'a> {
     /// The neighbour that it is sent to.
@@ -36,7 +36,7 @@ pub struct Sent<'a> {
     pub again: bool,
 }
 
-/// Where it is written.
+/// Where a site writes its log and what left it.
 pub trait Journal: Send + Sync {
     /// One line of the log; `event` is a short name for programs that read it.
     fn log(&self, level: Level, event: &'static str, message: &str);

@@ -10,7 +10,7 @@ use padmm_core::message::SiteIndex;
 /// How many frames of one neighbour may wait; the reader of its connection is held back beyond that.
 pub const MOST_WAITING: usize = 64;
 
-/// Something that happened outside.
+/// What the network tells a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NetworkEvent {
     /// A frame from the neighbour whose connection this is.
@@ -34,7 +34,7 @@ pub enum NetworkEvent {
     },
     /// Something to note in the log: a stranger at the door, a frame that is too long.
     Noted {
-        /// The line of the log.
+        /// The line for the log, in words.
         what: String,
     },
 }

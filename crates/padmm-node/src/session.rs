@@ -48,11 +48,11 @@ use peer::PeerState;
 /// A site's word that it continues without a neighbour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Departure {
-    /// Whose word it is.
+    /// The site whose word it is.
     pub reporter: SiteIndex,
     /// The neighbour that is left behind.
     pub lost: SiteIndex,
-    /// The first turn without it.
+    /// The first turn that the reporter computes without it.
     pub turn: Turn,
 }
 

@@ -66,10 +66,10 @@ pub struct RunOptions {
     pub ledger_in_memory: bool,
 }
 
-/// How a run ended.
+/// How a run ended that did not fail.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// There is a model.
+    /// The run came to its end, and its model is written.
     Finished,
     /// The site was asked to stop; started again, it continues.
     Stopped,
@@ -137,12 +137,12 @@ impl Site {
         self.home.name()
     }
 
-    /// How the log is written.
+    /// Whether the log is for people or for programs, as `site.toml` says.
     pub fn log_format(&self) -> LogFormat {
         self.home.config().log()
     }
 
-    /// What the site agreed to.
+    /// The plan that the site accepted.
     pub fn contract(&self) -> &Contract {
         &self.contract
     }

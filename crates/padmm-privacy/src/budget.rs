@@ -29,7 +29,7 @@ macro_rules! quantity {
                 Ok(Self($v))
             }
 
-            /// The number.
+            /// The quantity as a plain number, within the range that [`Self::new`] checked.
             pub fn value(self) -> f64 {
                 self.0
             }
@@ -74,12 +74,12 @@ quantity!(
 );
 
 impl Epsilon {
-    /// No privacy loss.
+    /// The privacy loss of a site that has released nothing.
     pub const ZERO: Self = Self(0.0);
 }
 
 impl ZcdpRho {
-    /// No charge.
+    /// Where every sum of charges begins.
     pub const ZERO: Self = Self(0.0);
 }
 
@@ -87,9 +87,9 @@ impl ZcdpRho {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "RawBudget")]
 pub struct Budget {
-    /// Epsilon, more than zero.
+    /// More than zero, and at most a million.
     pub epsilon: Epsilon,
-    /// Delta.
+    /// Covers all releases of the run together; between 0 and 1, both excluded.
     pub delta: Delta,
 }
 

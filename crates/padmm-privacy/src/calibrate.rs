@@ -60,18 +60,18 @@ impl FromStr for AccountantKind {
     }
 }
 
-/// What noise is asked for.
+/// What noise is calibrated for: one site's budget, rounds and sensitivity.
 #[derive(Debug, Clone)]
 pub struct NoiseRequest {
     /// What one site may spend over the whole run.
     pub budget: Budget,
-    /// How the budget is converted.
+    /// By which conversion the noise has to meet the budget.
     pub accountant: AccountantKind,
-    /// Rounds and variance decay.
+    /// Over how many rounds the budget is spread, and how fast the variance falls meanwhile.
     pub decay: Decay,
     /// Sensitivity of one release, before rounding to the grid.
     pub sensitivity: Sensitivity,
-    /// Coordinates of a release.
+    /// Coordinates of a release: the model's coefficients.
     pub n_features: usize,
     /// Factors `0 < c(k) <= 1`, one for each round, by which sensitivity and noise of that round are multiplied, for an
     /// algorithm whose modulus grows over rounds so that `c(k) * sensitivity` bounds round k. `None`: all are 1.
@@ -289,17 +289,17 @@ impl NoiseSchedule {
         Grid { bits: self.grid_bits, slack: None }
     }
 
-    /// Number of rounds.
+    /// How many rounds the budget was spread over; all of them are charged.
     pub fn rounds(&self) -> u32 {
         self.decay.rounds()
     }
 
-    /// Rounds and variance decay.
+    /// How the variance falls from round to round, before any scale of a round.
     pub fn decay(&self) -> Decay {
         self.decay
     }
 
-    /// Coordinates of a release.
+    /// Coordinates of a release, each of which gets noise of its own.
     pub fn n_features(&self) -> usize {
         self.n_features
     }

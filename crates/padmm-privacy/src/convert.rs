@@ -1,6 +1,8 @@
 //! From one measure of privacy to another. Every function states which way it rounds; a reported epsilon is never
 //! below the true one, and a permitted charge never above.
 
+#![allow(clippy::float_cmp, reason = "what is meant is equality to the bit")]
+
 use crate::budget::{Budget, Delta, Epsilon, GdpMu, ZcdpRho};
 use crate::normal::{density_down, density_up, distribution_up, mills_ratio_down, mills_ratio_up};
 use crate::outward::{add_up, div_down, div_up, ln_down, mul_down, mul_up, sqrt_up, sub_down, sub_up};

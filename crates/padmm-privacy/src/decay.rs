@@ -1,5 +1,7 @@
 //! The variance decay of the paper and the dynamic zCDP curve that follows from it.
 
+#![allow(clippy::float_cmp, reason = "what is meant is equality to the bit")]
+
 use serde::{Deserialize, Serialize};
 
 use crate::budget::ZcdpRho;
@@ -50,12 +52,13 @@ impl Decay {
         }
     }
 
-    /// Number of rounds, K.
+    /// The paper's K, at least 1.
     pub fn rounds(&self) -> u32 {
         self.rounds
     }
 
-    /// Variance decay per round, R.
+    /// The paper's R: the factor by which the variance changes from one round to the next, above 0
+    /// and at most 1.
     pub fn rate(&self) -> f64 {
         self.rate
     }

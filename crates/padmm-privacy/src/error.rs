@@ -7,25 +7,24 @@ use thiserror::Error;
 /// No message contains a number that was computed from records: errors end up in logs, and logs travel. The residual
 /// of a failed solve, or the coordinate that was not finite, is for the solver to show to the site that owns the data.
 #[derive(Debug, Clone, PartialEq, Error)]
+#[expect(missing_docs, reason = "the message of each variant says what its fields hold")]
 pub enum PrivacyError {
     /// A public parameter lies outside the range in which the guarantee is proved.
     #[error("{name} is {value}, but it must be {allowed}; change the plan")]
     OutOfRange {
         /// The parameter, in the words of the plan.
         name: &'static str,
-        /// What was given.
         value: f64,
-        /// What would be accepted.
+        /// What would be accepted, as the end of a sentence: "a finite number above 0".
         allowed: &'static str,
     },
     /// A name that is not one of the choices.
     #[error("{found:?} is not a known {what}; choose one of: {known}")]
     UnknownName {
-        /// What was being named.
+        /// The kind of name that was expected, as in "accountant".
         what: &'static str,
-        /// What was given.
         found: String,
-        /// The choices.
+        /// The choices, separated by commas.
         known: &'static str,
     },
     /// The variance decays so fast that the later charges are astronomically larger than the first.
@@ -33,89 +32,57 @@ pub enum PrivacyError {
         "over {rounds} rounds a variance decay of {rate} makes the last charge overwhelm the first; \
          use fewer rounds or a decay nearer to 1"
     )]
-    DecayTooSteep {
-        /// Rounds of the plan.
-        rounds: u32,
-        /// Variance decay per round.
-        rate: f64,
-    },
+    DecayTooSteep { rounds: u32, rate: f64 },
     /// An event without any privacy was handed to an accountant or to a capped ledger.
     #[error(
         "{by} cannot account for a release without noise; run it in the simulator, or choose a private mechanism"
     )]
     NotPrivate {
-        /// Who refused.
+        /// Which accountant or ledger refused.
         by: &'static str,
     },
     /// An accountant for Gaussian noise was handed another kind of event.
     #[error(
         "the {accountant} accountant knows Gaussian noise only; use the zCDP accountant for this mechanism"
     )]
-    NotGaussian {
-        /// Which accountant refused.
-        accountant: &'static str,
-    },
+    NotGaussian { accountant: &'static str },
     /// An accountant for pure differential privacy was handed Gaussian noise.
     #[error(
         "the {accountant} accountant knows pure differential privacy (delta = 0) only; \
          use the exact or the paper's accountant for Gaussian noise"
     )]
-    NotPure {
-        /// Which accountant refused.
-        accountant: &'static str,
-    },
+    NotPure { accountant: &'static str },
     /// The part of objective perturbation that no noise can lower is as large as the budget.
     #[error(
         "the Jacobian part of {rounds} private rounds alone spends epsilon = {spent}, and the budget is {epsilon}; \
          use a larger penalty, fewer rounds or a larger epsilon"
     )]
     JacobianSpendsBudget {
-        /// Rounds that use data.
+        /// Only those that use data.
         rounds: u32,
         /// What they cost with unlimited noise.
         spent: f64,
-        /// The budget.
         epsilon: f64,
     },
     /// A release was asked for in a round in which the site uses no data.
     #[error(
         "round {round} uses no data and was not paid for, so nothing may be released in it; pass the round instead"
     )]
-    FreeRound {
-        /// The round.
-        round: u32,
-    },
+    FreeRound { round: u32 },
     /// The ledger's cap would be exceeded.
     #[error(
         "this release costs rho = {charge}, but {spent} of the allowed {cap} is already spent; \
          the site has to raise its cap before anything more may leave"
     )]
-    BudgetExceeded {
-        /// Already debited.
-        spent: f64,
-        /// What the release would add.
-        charge: f64,
-        /// The site's limit.
-        cap: f64,
-    },
+    BudgetExceeded { spent: f64, charge: f64, cap: f64 },
     /// A second debit for a round that was already paid for.
     #[error(
         "round {round} of run {run:?} at site {site:?} was already charged; a round is released at most once"
     )]
-    AlreadyCharged {
-        /// Run identifier.
-        run: String,
-        /// Site identifier.
-        site: String,
-        /// Round, counted from 1.
-        round: u32,
-    },
+    AlreadyCharged { run: String, site: String, round: u32 },
     /// The ledger could not record a debit.
     #[error("the ledger could not record the charge ({reason}); nothing was drawn or released")]
-    LedgerFailed {
-        /// What the ledger reported.
-        reason: String,
-    },
+    LedgerFailed { reason: String },
     /// A round was repeated or skipped.
     #[error(
         "round {found} was asked for, but round {expected} is next; rounds are released once each and in order"
@@ -133,7 +100,6 @@ pub enum PrivacyError {
     RoundOutsideSchedule {
         /// The round that was asked for.
         round: u32,
-        /// Rounds in the schedule.
         rounds: u32,
     },
     /// Noise drawn for one round was offered for another, or by another kind of mechanism.
@@ -163,23 +129,16 @@ pub enum PrivacyError {
          derive both from the same numbers"
     )]
     CertificateMismatch {
-        /// `tolerance` or `modulus`.
+        /// Either `tolerance` or `modulus`.
         name: &'static str,
-        /// What the mechanism would accept.
         required: f64,
-        /// What the sensitivity assumes.
         derived: f64,
     },
     /// A vector of the wrong length.
     #[error(
         "the vector has {found} coordinates, but {expected} are expected; check the schema of the sender"
     )]
-    WrongLength {
-        /// Coordinates that the plan has.
-        expected: usize,
-        /// Coordinates that came.
-        found: usize,
-    },
+    WrongLength { expected: usize, found: usize },
     /// The point to be released contains NaN or infinity.
     #[error("the local model is not finite; nothing was released")]
     NotFinite,
@@ -189,12 +148,9 @@ pub enum PrivacyError {
         /// Binary exponent of the grid's step.
         exponent: i32,
     },
-    /// The noise source failed.
+    /// The source of randomness, or the sampler on top of it, reported an error.
     #[error("no noise could be drawn ({reason}); nothing was released")]
-    NoiseFailed {
-        /// What the source reported.
-        reason: String,
-    },
+    NoiseFailed { reason: String },
 }
 
 /// Refuses a value unless `ok`; NaN fails every comparison and so is refused as well.

@@ -14,12 +14,12 @@ pub enum Event {
     Gaussian {
         /// L2 sensitivity, the grid's share included.
         sensitivity: f64,
-        /// Standard deviation.
+        /// Standard deviation of the noise on each coordinate.
         noise_std: f64,
     },
     /// Any mechanism that is epsilon-differentially private with delta = 0.
     PureDp {
-        /// Its epsilon.
+        /// The mechanism's epsilon, which holds at delta = 0.
         epsilon: f64,
     },
     /// The minimiser of an objective whose linear term carries Gaussian noise (the experimental method of `padmm-baselines`, which has the proof).

@@ -37,12 +37,12 @@ impl<T> Release<T> {
         &self.site
     }
 
-    /// The round, counted from 1.
+    /// Counted from 1; the gate makes at most one release for each round.
     pub fn round(&self) -> u32 {
         self.round
     }
 
-    /// What was released.
+    /// What may leave the site: sealed by the mechanism, its charge in the ledger.
     pub fn value(&self) -> &T {
         &self.value
     }

@@ -15,7 +15,6 @@ const LARGEST_SLACK_FRACTION: f64 = 0.01;
 /// Steps outside these exponents would leave the range in which `integer * step` is an exact double.
 const EXPONENTS: std::ops::RangeInclusive<i32> = -1022..=970;
 
-/// The grid of a schedule.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Grid {
     /// Steps are `2^(floor(log2 noise_std) - bits)`.

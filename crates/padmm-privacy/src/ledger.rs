@@ -12,11 +12,11 @@ use crate::outward::add_up;
 /// One charge against one site's records.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Debit {
-    /// Run identifier.
+    /// Which run spent it; one ledger may hold several.
     pub run: String,
-    /// Site identifier.
+    /// Whose records were used.
     pub site: String,
-    /// Round, counted from 1.
+    /// Counted from 1; together with run and site it identifies the debit.
     pub round: u32,
     /// What is about to be done to the data.
     pub event: Event,
@@ -43,7 +43,7 @@ pub trait Ledger: Send {
         Ok(None)
     }
 
-    /// Everything recorded, oldest first.
+    /// Everything recorded, for all runs and sites, oldest first.
     fn debits(&self) -> &[Debit];
 }
 

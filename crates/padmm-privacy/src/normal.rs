@@ -50,7 +50,7 @@ pub(crate) fn density_up(x: f64) -> f64 {
     div_up(exp_up(-0.5 * mul_down(x, x).max(0.0)), sqrt_down(2.0 * PI))
 }
 
-/// Lower bound of the density.
+/// Lower bound of the standard normal density, never negative.
 pub(crate) fn density_down(x: f64) -> f64 {
     div_down(exp_down(-0.5 * mul_up(x, x)), sqrt_up(2.0 * PI.next_up())).max(0.0)
 }

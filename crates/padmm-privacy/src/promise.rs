@@ -35,13 +35,13 @@ pub struct Promise {
     /// What it is about, as the beginning of a sentence that "satisfies" continues: "Everything that this site sends in 50 rounds, taken
     /// together,".
     pub subject: String,
-    /// Epsilon, rounded up.
+    /// An upper bound: already rounded up, and valid at `delta`.
     pub epsilon: f64,
-    /// Delta.
+    /// Holds together with `epsilon`, for the subject as a whole.
     pub delta: f64,
     /// An epsilon that holds at a delta of zero, where there is one.
     pub pure_epsilon: Option<f64>,
-    /// Whose influence is hidden.
+    /// Which change to a site's records the promise hides.
     pub adjacency: Adjacency,
     /// What decides whether the site stops.
     pub stopping: Stopping,

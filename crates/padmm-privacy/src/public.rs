@@ -32,7 +32,7 @@ impl PeerRelease {
         self.round
     }
 
-    /// What was sent.
+    /// What was sent; only its range has been checked.
     pub fn payload(&self) -> &Payload {
         &self.value
     }
@@ -50,9 +50,9 @@ impl From<&Release<Payload>> for PeerRelease {
 /// can be done to it. There
 /// is no constructor from a plain vector (what a peer sent comes in through [`PeerRelease`], which is for received bytes only):
 ///
-/// ```compile_fail,E0423
-/// use padmm_privacy::Public;
-/// let smuggled = Public(vec![1.0]);
+/// ```compile_fail,E0451
+/// use padmm_privacy::PublicVector;
+/// let smuggled = PublicVector { values: vec![1.0] };
 /// ```
 ///
 /// The factors are plain numbers and must be public themselves (step sizes, weights by round): the type cannot see that.
@@ -79,7 +79,7 @@ impl PublicVector {
         Self { values: vec![0.0; n] }
     }
 
-    /// Makes it the zero vector.
+    /// Sets every coordinate to zero and keeps the memory.
     pub fn clear(&mut self) {
         self.values.fill(0.0);
     }
@@ -104,7 +104,7 @@ impl PublicVector {
         }
     }
 
-    /// `self *= factor`.
+    /// Multiplies every coordinate by `factor`, which must be public.
     pub fn scale(&mut self, factor: f64) {
         for value in &mut self.values {
             *value *= factor;
@@ -128,17 +128,17 @@ impl PublicVector {
         }
     }
 
-    /// The coordinates.
+    /// The coordinates, for reading only.
     pub fn as_slice(&self) -> &[f64] {
         &self.values
     }
 
-    /// Number of coordinates.
+    /// How many coordinates it has.
     pub fn len(&self) -> usize {
         self.values.len()
     }
 
-    /// Whether there are no coordinates.
+    /// Whether it has no coordinates.
     pub fn is_empty(&self) -> bool {
         self.values.is_empty()
     }

@@ -40,9 +40,9 @@ pub struct Compositions {
     pub basic: f64,
     /// By zCDP and the paper's conversion.
     pub zcdp: f64,
-    /// By Renyi divergences.
+    /// By Renyi divergences, at the best order.
     pub rdp: f64,
-    /// By optimal composition.
+    /// By the optimal composition theorem for pure mechanisms.
     pub exact: f64,
 }
 
@@ -56,7 +56,7 @@ impl Compositions {
 /// Epsilon spent so far, by both conversions, rounded up.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct SpentEpsilon {
-    /// The best valid one.
+    /// The best valid epsilon at the schedule's delta.
     pub exact: f64,
     /// By the paper's conversion, or for pure mechanisms their sum.
     pub paper: f64,
@@ -65,16 +65,16 @@ pub struct SpentEpsilon {
 /// The guarantee of one site's whole run. All epsilons are rounded up.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PrivacyReport {
-    /// Whose influence is hidden.
+    /// Which change to a site's records the guarantee hides.
     pub adjacency: Adjacency,
     /// Epsilon at `delta` by `exact_method`; this is the guarantee.
     pub epsilon_exact: f64,
-    /// How `epsilon_exact` was computed.
+    /// The theorem behind `epsilon_exact`.
     pub exact_method: ExactMethod,
     /// For comparison with publications: epsilon at `delta` by the paper's conversion; for pure mechanisms, whose
     /// publications add up epsilons, that sum (it holds at delta = 0).
     pub epsilon_paper: f64,
-    /// Delta.
+    /// For the whole run, `delta_slack` included.
     pub delta: f64,
     /// The part of `delta` that pays for the noise being discrete; already taken off before `epsilon_exact`.
     pub delta_slack: f64,
@@ -86,18 +86,18 @@ pub struct PrivacyReport {
     pub noise_std_first: f64,
     /// Standard deviation of a coordinate of the last round's noise.
     pub noise_std_last: f64,
-    /// `noise_std_first / sensitivity`.
+    /// First round's noise in units of the sensitivity: `noise_std_first / sensitivity`.
     pub noise_multiplier_first: f64,
-    /// `noise_std_last / sensitivity`.
+    /// Last round's noise in units of the sensitivity: `noise_std_last / sensitivity`.
     pub noise_multiplier_last: f64,
     /// L2 sensitivity of one release, the grid's share included; for noise on the objective, how far a record moves the
     /// gradient.
     pub sensitivity: f64,
-    /// Where the sensitivity comes from.
+    /// Whether `sensitivity` is derived for one record or taken from the paper.
     pub sensitivity_basis: SensitivityBasis,
     /// How many bits finer than the noise the release grid is; 0 where the grid follows the solver's tolerance.
     pub grid_bits: u32,
-    /// Rounds that the guarantee covers.
+    /// Rounds that the guarantee covers, free ones included.
     pub rounds: u32,
     /// Those of them that use data; the others cost nothing.
     pub rounds_charged: u32,

@@ -18,7 +18,7 @@ pub trait Schedule: Any + fmt::Debug + Send + Sync {
     /// Number of rounds, free ones included.
     fn rounds(&self) -> u32;
 
-    /// Coordinates of a release.
+    /// Coordinates of a release: the model's coefficients.
     fn n_features(&self) -> usize;
 
     /// What round `round`, counted from 1, does to the data; `None` for a free round and outside the schedule.
@@ -68,11 +68,11 @@ pub trait Schedule: Any + fmt::Debug + Send + Sync {
 /// protects another.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Premise {
-    /// No record's gradient is longer.
+    /// `B`: no record's gradient has a larger norm.
     pub gradient_bound: f64,
     /// No record's curvature is larger; `None` where the noise does not depend on it.
     pub curvature_bound: Option<f64>,
-    /// Records of the site.
+    /// Records that the local loss is an average of.
     pub n_records: usize,
     /// Strong convexity of the local problem, the smallest over rounds.
     pub modulus: f64,

@@ -10,7 +10,7 @@ use crate::schedule::Premise;
 /// Largest count that a double holds exactly.
 const EXACT_COUNT: usize = 1 << 53;
 
-/// Where a sensitivity comes from.
+/// Which argument a sensitivity rests on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SensitivityBasis {
@@ -34,7 +34,7 @@ impl fmt::Display for SensitivityBasis {
 pub struct SensitivityInputs {
     /// `B = L1 * S`: slope bound of the loss times the enforced row norm; no record's gradient is longer.
     pub gradient_bound: f64,
-    /// Records of the site.
+    /// `n`: records that the local loss is an average of.
     pub n_records: usize,
     /// `tau`: the residual that the local solver certifies.
     pub tolerance: f64,
@@ -100,7 +100,7 @@ impl Sensitivity {
         self.value
     }
 
-    /// Where the bound comes from.
+    /// Whether the bound is derived for one record or is the paper's.
     pub fn basis(&self) -> SensitivityBasis {
         self.basis
     }

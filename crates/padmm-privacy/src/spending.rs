@@ -32,7 +32,7 @@ impl Default for Spending {
 const LEAST_SCALE: f64 = 10.0;
 
 impl Spending {
-    /// Nothing spent.
+    /// The spending of a data set that has never been used.
     pub fn new() -> Self {
         Self::default()
     }
@@ -57,7 +57,7 @@ impl Spending {
         Ok(())
     }
 
-    /// The zCDP sum, rounded up.
+    /// Sum of all releases' zCDP charges, rounded up; it holds for the discrete noise as it is.
     pub fn rho(&self) -> ZcdpRho {
         self.rho
     }

@@ -17,7 +17,6 @@ pub(crate) enum Column<'py> {
 }
 
 impl Column<'_> {
-    /// Number of cells.
     pub(crate) fn len(&self) -> usize {
         match self {
             Column::Numbers(values) => values.len(),
@@ -38,7 +37,7 @@ impl Column<'_> {
 pub(crate) enum View<'a> {
     /// Numbers; NaN is missing.
     Numbers(ArrayView1<'a, f64>),
-    /// Codes and their texts.
+    /// Codes and their texts; a code without a text is missing.
     Texts(ArrayView1<'a, i32>, &'a [String]),
 }
 

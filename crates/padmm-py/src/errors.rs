@@ -19,7 +19,7 @@ use pyo3::types::PyType;
 /// What kind of thing went wrong.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Kind {
-    /// Settings, graphs, models.
+    /// Settings, graphs and models that are refused.
     General,
     /// A budget that is impossible, or does not suffice.
     Budget,

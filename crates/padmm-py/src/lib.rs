@@ -20,7 +20,7 @@ mod work;
 
 use pyo3::prelude::*;
 
-/// The extension module.
+/// What `python/padmm` is built on; its names are not for users.
 #[pymodule]
 mod _padmm {
     #[pymodule_export]

@@ -49,7 +49,7 @@ impl Model {
 
 #[pymethods]
 impl Model {
-    /// From a `model.json`.
+    /// Reads a `model.json` from a file.
     #[staticmethod]
     fn load(path: PathBuf) -> PyResult<Self> {
         Ok(Self { inner: padmm_data::read_model(&path).map_err(Failure::from)? })
@@ -77,7 +77,7 @@ impl Model {
         Schema { inner: self.inner.schema().clone() }
     }
 
-    /// The loss's name and width.
+    /// The loss as settings write it, its width included.
     #[getter]
     fn loss(&self) -> String {
         self.inner.loss().to_string()
@@ -97,7 +97,7 @@ impl Model {
         }
     }
 
-    /// Margins of encoded records.
+    /// Margins of records that the model's own schema has encoded.
     fn margins_encoded<'py>(
         &self,
         py: Python<'py>,

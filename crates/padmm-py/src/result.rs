@@ -36,7 +36,7 @@ impl Finished {
     }
 }
 
-/// A finished simulation.
+/// What a finished simulation leaves: its record, the sites' guarantees and a model.
 #[pyclass(module = "padmm._padmm", frozen)]
 pub struct SimulationResult {
     finished: Finished,

@@ -9,9 +9,9 @@ use crate::errors::Failure;
 /// A matrix whose rows can be read one by one.
 #[derive(Clone, Copy)]
 pub(crate) enum Rows<'a> {
-    /// Any layout.
+    /// A dense matrix of any memory layout.
     Dense(ArrayView2<'a, f64>),
-    /// Compressed rows.
+    /// A sparse matrix; rows are unpacked one by one.
     Csr(Csr<'a>),
 }
 
@@ -45,7 +45,6 @@ impl<'a> Csr<'a> {
 }
 
 impl Rows<'_> {
-    /// Number of rows.
     pub(crate) fn len(&self) -> usize {
         match self {
             Rows::Dense(values) => values.nrows(),
@@ -53,7 +52,6 @@ impl Rows<'_> {
         }
     }
 
-    /// Number of columns.
     pub(crate) fn n_columns(&self) -> usize {
         match self {
             Rows::Dense(values) => values.ncols(),

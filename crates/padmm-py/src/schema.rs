@@ -16,7 +16,7 @@ use crate::to_json;
 /// Rows that one thread encodes at a time.
 const PART: usize = 1 << 12;
 
-/// A checked schema.
+/// A schema that has passed every check.
 #[pyclass(module = "padmm._padmm", frozen)]
 pub struct Schema {
     pub inner: padmm_core::schema::Schema,
@@ -30,7 +30,7 @@ impl Schema {
         Ok(Self { inner: padmm_data::parse_schema(text, &name).map_err(Failure::from)? })
     }
 
-    /// From a `schema.toml`.
+    /// Reads a `schema.toml` from a file.
     #[staticmethod]
     fn read(path: PathBuf) -> PyResult<Self> {
         Ok(Self { inner: padmm_data::read_schema(&path).map_err(Failure::from)? })

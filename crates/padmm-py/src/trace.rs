@@ -102,12 +102,12 @@ impl Trace {
         Ok((restore, (names, counts("run")?, counts("round")?, numbers)))
     }
 
-    /// A pandas frame.
+    /// The trace as a pandas frame; pandas must be installed.
     fn to_pandas<'py>(slf: Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         slf.py().import("padmm._simulate")?.call_method1("trace_to_pandas", (slf,))
     }
 
-    /// A polars frame.
+    /// The trace as a polars frame; polars must be installed.
     fn to_polars<'py>(slf: Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         slf.py().import("padmm._simulate")?.call_method1("trace_to_polars", (slf,))
     }
@@ -129,7 +129,7 @@ impl Trace {
         self.batch.num_rows()
     }
 
-    /// Names of the columns.
+    /// Names of the columns, in the order of `trace.csv` after the algorithm.
     #[getter]
     fn columns(&self) -> Vec<String> {
         self.batch.schema_ref().fields().iter().map(|f| f.name().clone()).collect()

@@ -30,7 +30,6 @@ const LOOK: Duration = Duration::from_millis(50);
 /// Rows that are encoded between two looks.
 const CHUNK: usize = 1 << 15;
 
-/// What the working thread says.
 enum Said {
     Round(Progress),
     Done(Box<Result<Finished, SimError>>),

@@ -116,13 +116,13 @@ impl Simulation {
         self
     }
 
-    /// What every site may spend.
+    /// What every site may spend over the whole run.
     pub fn privacy(mut self, budget: Budget) -> Self {
         (self.draft.epsilon, self.draft.delta) = (budget.epsilon.value(), budget.delta.value());
         self
     }
 
-    /// Private rounds.
+    /// Private rounds, which share the budget; gossip comes after them and costs nothing.
     pub fn rounds(mut self, rounds: u32) -> Self {
         self.draft.rounds = rounds;
         self
@@ -152,7 +152,7 @@ impl Simulation {
         self
     }
 
-    /// Anything else about the plan.
+    /// Changes anything else about the plan, in place.
     pub fn plan(mut self, change: impl FnOnce(&mut PlanDraft)) -> Self {
         change(&mut self.draft);
         self
@@ -164,13 +164,13 @@ impl Simulation {
         self
     }
 
-    /// Seed of everything random. Simulated noise is repeatable, and protects nobody.
+    /// Seed of the split, the random graph and the simulated noise, which is repeatable and protects nobody.
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;
         self
     }
 
-    /// Where the noise comes from.
+    /// Seeded unless this says otherwise; [`NoiseKind::Secure`] is the sampler of real sites.
     pub fn noise(mut self, noise: NoiseKind) -> Self {
         self.noise = noise;
         self
@@ -263,7 +263,7 @@ impl Simulation {
     }
 }
 
-/// What a simulation leaves.
+/// What a simulation leaves: its record, one model, and what was promised.
 #[derive(Clone, Debug)]
 pub struct Finished {
     record: Record,
@@ -316,12 +316,12 @@ impl Privacy {
         }
     }
 
-    /// The guarantee's ε, rounded up.
+    /// The guarantee's ε, rounded up; `None` for an algorithm without privacy.
     pub fn epsilon(&self) -> Option<f64> {
         self.0.as_ref().map(|report| report.epsilon_exact)
     }
 
-    /// All of its numbers.
+    /// Every number behind the statement; `None` for an algorithm without privacy.
     pub fn report(&self) -> Option<&PrivacyReport> {
         self.0.as_ref()
     }

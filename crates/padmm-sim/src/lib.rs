@@ -29,8 +29,9 @@ use padmm_core::plan::PlanError;
 use padmm_core::settings::SettingsError;
 use padmm_privacy::PrivacyError;
 
-/// Why a simulation cannot run.
+/// Why a simulation cannot run, or stopped.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the message of each variant says what its fields hold")]
 pub enum SimError {
     /// A setting that is not known, or a value that it cannot have.
     #[error(transparent)]
@@ -42,32 +43,21 @@ pub enum SimError {
     #[error(
         "`split = {text}` is not known: use even, site, label-skew:ALPHA or size-skew:ALPHA with ALPHA above 0"
     )]
-    UnknownSplit {
-        /// What was given.
-        text: String,
-    },
+    UnknownSplit { text: String },
     /// A holdout that is not known.
     #[error(
         "`holdout = {text}` is not known: use a fraction above 0 and below 1, 'stratified:' and a fraction, 'official', or 'none'"
     )]
-    UnknownHoldout {
-        /// What was given.
-        text: String,
-    },
+    UnknownHoldout { text: String },
     /// A holdout that takes all or nothing.
     #[error("`holdout = {fraction}` of {records} records leaves nothing to train on, or sets nothing aside")]
-    HoldoutLeavesNothing {
-        /// The fraction.
-        fraction: f64,
-        /// All records.
-        records: usize,
-    },
+    HoldoutLeavesNothing { fraction: f64, records: usize },
     /// There is no published test file.
     #[error(
         "`holdout = official` needs a data set that was published with a test file (adult has one): use a fraction"
     )]
     NoOfficialTest,
-    /// There is no site column.
+    /// The records are to stay where they come from, and the schema does not say where that is.
     #[error(
         "`split = site` needs a site column, and the schema has none: add [site] column = \"…\" to the schema"
     )]
@@ -77,81 +67,55 @@ pub enum SimError {
         "`agents = {agents}` contradicts the {sites} sites of the site column: leave `agents` out, or use another `split`"
     )]
     AgentsAreSites {
-        /// Asked for.
+        /// As many as were asked for, or as the given graph has.
         agents: usize,
-        /// In the data.
+        /// As many as the data has.
         sites: usize,
     },
-    /// A site without records.
+    /// No record of a site is left to train on, after incomplete ones and the holdout.
     #[error(
         "site '{site}' has no complete record to train on: remove it from the file, or fill its missing values from a public constant (missing = \"fill\" in the schema)"
     )]
-    EmptySite {
-        /// Its name.
-        site: String,
-    },
-    /// More agents than records.
+    EmptySite { site: String },
+    /// Somebody would have nothing to train on.
     #[error("`agents = {agents}` cannot share {records} training records: every agent needs at least one")]
     TooManyAgents {
-        /// Asked for.
         agents: usize,
-        /// Records that train.
+        /// Records that are left after the holdout.
         records: usize,
     },
     /// A skewed split that keeps leaving somebody with nothing.
     #[error(
         "`split = {split}` leaves one of {agents} agents without records in every draw: use a larger ALPHA or fewer agents"
     )]
-    SplitLeavesEmpty {
-        /// The split.
-        split: String,
-        /// Agents.
-        agents: usize,
-    },
+    SplitLeavesEmpty { split: String, agents: usize },
     /// Labels that do not fit the loss.
     #[error("`loss = {loss}` needs {needed} labels, but the schema's label is {found}")]
-    LabelKind {
-        /// The loss.
-        loss: String,
-        /// What it needs.
-        needed: &'static str,
-        /// What there is.
-        found: &'static str,
-    },
+    LabelKind { loss: String, needed: &'static str, found: &'static str },
     /// The pooled problem has no certified solution.
     #[error(
         "the pooled optimum was not found to {tolerance:.1e} (residual {residual:.1e}): use some `regularization`"
     )]
-    NoOptimum {
-        /// Wanted.
-        tolerance: f64,
-        /// Reached.
-        residual: f64,
-    },
-    /// The number of runs.
+    NoOptimum { tolerance: f64, residual: f64 },
+    /// A mean over no runs was asked for.
     #[error("`runs` must be at least 1")]
     NoRuns,
-    /// The graph.
+    /// The graph cannot be built for these sites.
     #[error(transparent)]
     Graph(#[from] GraphError),
-    /// The plan.
+    /// The plan contradicts itself or leaves its ranges.
     #[error(transparent)]
     Plan(#[from] PlanError),
-    /// The terms.
+    /// Tolerances, sensitivities or noise cannot be derived from the plan.
     #[error(transparent)]
     Calibration(#[from] CalibrationError),
-    /// Coefficients that are no model.
+    /// The coefficients do not make a model of this schema.
     #[error(transparent)]
     Model(#[from] ModelError),
-    /// The privacy core.
+    /// A budget or a schedule that the privacy core refuses.
     #[error(transparent)]
     Privacy(#[from] PrivacyError),
-    /// An agent stopped.
+    /// A site could not take its turn, and the run ends for all.
     #[error("site '{site}' stopped: {problem}")]
-    Agent {
-        /// Its name.
-        site: String,
-        /// Why.
-        problem: AgentError,
-    },
+    Agent { site: String, problem: AgentError },
 }

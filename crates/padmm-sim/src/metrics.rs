@@ -12,7 +12,7 @@ pub const PANEL: usize = 16;
 /// One round of one run, over the whole network.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RoundMetrics {
-    /// Round, from 1.
+    /// Counted from 1; gossip rounds have no metrics.
     pub round: u32,
     /// Mean over agents of the loss of each agent's release on its own records: the paper's "average loss".
     pub average_loss: f64,
@@ -43,15 +43,15 @@ pub struct RoundMetrics {
 pub struct ModelMetrics {
     /// Mean loss on all training records.
     pub loss: f64,
-    /// Accuracy on the evaluation records.
+    /// On the evaluation records; `None` for regression, and where it was not asked for.
     pub accuracy: Option<f64>,
     /// Area under the ROC curve on the evaluation records.
     pub auc: Option<f64>,
 }
 
-/// What models are scored on.
+/// What models are scored on: training records, and those set aside.
 pub struct Evaluation<'a> {
-    /// The loss.
+    /// The plan's loss, without the regulariser.
     pub loss: Loss,
     /// All training records, site by site.
     pub train: &'a [&'a Dataset],
@@ -116,7 +116,7 @@ pub fn spread(models: &[&PublicVector], center: &[f64]) -> f64 {
     (models.iter().map(square).sum::<f64>() / models.len() as f64).sqrt()
 }
 
-/// Mean of `models`.
+/// Mean of `models`, of which there must be at least one.
 pub fn center(models: &[&PublicVector]) -> Vec<f64> {
     let mut mean = PublicVector::zeros(models[0].len());
     models.iter().for_each(|m| mean.add_scaled(1.0 / models.len() as f64, m));

@@ -15,50 +15,50 @@ pub const FORMAT: &str = "padmm-record/1";
 /// One simulation: the setting, what it cost, and every run's trace.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Record {
-    /// [`FORMAT`]
+    /// [`FORMAT`] of the program that wrote it.
     pub format: String,
-    /// Version of the program.
+    /// Version of the program that wrote it.
     pub version: String,
-    /// What was run.
+    /// Everything that a repetition has to be given.
     pub setting: Setting,
     /// What it costs, the largest over agents; none without privacy.
     pub privacy: Option<PrivacyRecord>,
-    /// Where the noise came from.
+    /// What the noise source says it is, in words.
     pub noise_source: String,
     /// The dynamic zCDP curve of every site: what each round was charged.
     pub charges: Vec<Charges>,
-    /// The pooled optimum.
+    /// The pooled problem's minimiser, which a network without noise approaches.
     pub optimum: Optimum,
     /// The same network without noise, if it was run.
     pub reference: Option<RunRecord>,
-    /// Every run.
+    /// Independent runs with noise, by number.
     pub runs: Vec<RunRecord>,
     /// Mean and standard deviation over runs.
     pub summary: Summary,
-    /// Wall time.
+    /// Wall time of all runs, the reference included, in seconds.
     pub seconds: f64,
 }
 
-/// What was run.
+/// What was run: data, network and plan.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Setting {
-    /// Shipped set or file.
+    /// What the records were loaded as: a shipped set, a file's path, or a name of your own.
     pub dataset: String,
-    /// Encoded columns.
+    /// Columns after encoding, hence coefficients of a model.
     pub features: usize,
-    /// Counts of records.
+    /// How many records were used, dropped and set aside.
     pub records: Counts,
-    /// Every site.
+    /// Every site, by its place in the graph.
     pub sites: Vec<SiteRecord>,
     /// The graph as it was asked for.
     pub graph: String,
-    /// How records were dealt.
+    /// How training records were dealt to the sites.
     pub split: Split,
-    /// Which were set aside.
+    /// Which records were set aside for evaluation.
     pub holdout: Holdout,
     /// Seed of split, random graph and simulated noise.
     pub seed: u64,
-    /// The checked plan.
+    /// The plan as it was checked; its noise follows from it and from the sites.
     #[serde(deserialize_with = "any_plan")]
     pub plan: Plan,
     /// `η` as it was used, whether given or derived.
@@ -81,7 +81,7 @@ fn any_plan<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Plan, D::Error
 /// Counts of records. These are computed from records: a simulation may show them, a site may not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
-    /// Complete records.
+    /// Records that the schema's missing-value rule leaves in: `train + test`.
     pub used: usize,
     /// Records that the missing-value rule left out.
     pub dropped: usize,
@@ -91,37 +91,37 @@ pub struct Counts {
     pub test: usize,
 }
 
-/// One site of the network.
+/// What a site contributes to the network, by public numbers.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SiteRecord {
-    /// Name.
+    /// From the site column or the network; otherwise `agent-1`, `agent-2`, …
     pub name: String,
-    /// `n_i`
+    /// `n_i`: its training records.
     pub records: usize,
-    /// `d_i`
+    /// `d_i`: how many neighbours it has.
     pub degree: usize,
 }
 
 /// Privacy of a run, the largest over agents.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PrivacyRecord {
-    /// Exact ε, rounded up.
+    /// Epsilon at `delta` by the best valid accounting, rounded up; this is the guarantee.
     pub epsilon_exact: f64,
     /// ε by the paper's conversion, rounded up.
     pub epsilon_paper: f64,
     /// δ, of which `delta_slack` is for the discreteness of the noise.
     pub delta: f64,
-    /// See `delta`.
+    /// The part of `delta` that pays for the noise being discrete.
     pub delta_slack: f64,
-    /// ρ over all rounds.
+    /// ρ over all rounds, the largest over agents.
     pub rho_total: f64,
     /// Standard deviation of the first round's noise.
     pub noise_std_first: f64,
     /// Standard deviation of the last round's noise.
     pub noise_std_last: f64,
-    /// Δ as it was used.
+    /// Δ as the charges use it, the grid's share included.
     pub sensitivity: f64,
-    /// Where Δ comes from.
+    /// Whether Δ is derived for one record or taken from the paper.
     pub sensitivity_basis: SensitivityBasis,
     /// ε by every composition rule, for methods whose rounds are purely private.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -132,9 +132,9 @@ pub struct PrivacyRecord {
     /// Whether the guarantee covers finite precision.
     #[serde(default)]
     pub noise_is_exact: bool,
-    /// Adjacency in words.
+    /// Which data sets count as neighbours, in words.
     pub adjacency: String,
-    /// The guarantee in words.
+    /// The guarantee of the agent with the largest ε, for a data-protection officer.
     pub statement: String,
 }
 
@@ -165,11 +165,11 @@ impl PrivacyRecord {
 /// What one site was charged, round by round.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Charges {
-    /// Site.
+    /// Its name, as in [`Setting::sites`].
     pub site: String,
-    /// Δ of the site.
+    /// Δ of the site, the grid's share included.
     pub sensitivity: f64,
-    /// ρ of each round.
+    /// ρ of each round, from the first; zero for a free round.
     pub rho_per_round: Vec<f64>,
 }
 
@@ -180,23 +180,23 @@ pub struct Optimum {
     pub loss: f64,
     /// What it minimises: the mean over sites of their mean losses, plus `R/N`.
     pub objective: f64,
-    /// Norm of the coefficients.
+    /// Euclidean norm of the coefficients.
     pub norm: f64,
-    /// Accuracy on the evaluation records.
+    /// On the evaluation records; `None` for regression.
     pub accuracy: Option<f64>,
-    /// AUC on the evaluation records.
+    /// On the evaluation records; `None` for regression.
     pub auc: Option<f64>,
     /// Accuracy at each site on its own records that were set aside; empty if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub site_accuracy: Vec<Option<f64>>,
 }
 
-/// One run.
+/// What was measured in one run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RunRecord {
     /// Run number, from 0; with the setting's seed it determines the noise.
     pub run: u32,
-    /// Every round.
+    /// One entry for each private round, in order.
     pub trace: Vec<RoundMetrics>,
     /// The last releases, scored on all records, mean over all agents.
     pub last: ModelMetrics,
@@ -207,17 +207,17 @@ pub struct RunRecord {
     pub site_accuracy: Vec<Option<f64>>,
 }
 
-/// A mean over runs.
+/// A mean over runs, with their spread.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct MeanStd {
-    /// Mean.
+    /// Arithmetic mean of the runs.
     pub mean: f64,
     /// Standard deviation of the runs (divided by their number, as the paper does).
     pub std: f64,
 }
 
 impl MeanStd {
-    /// Of some numbers.
+    /// Of at least one number; of none, both fields are NaN.
     pub fn of(values: impl Iterator<Item = f64> + Clone) -> Self {
         let n = values.clone().count() as f64;
         let mean = values.clone().sum::<f64>() / n;
@@ -225,14 +225,14 @@ impl MeanStd {
     }
 }
 
-/// Over all runs.
+/// Means over all runs, for tables and figures.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Summary {
     /// The paper's measure after the last round.
     pub average_loss: MeanStd,
-    /// The same after every round.
+    /// The paper's measure after every round.
     pub average_loss_per_round: Vec<MeanStd>,
-    /// Last releases on all records.
+    /// The last releases on all training records.
     pub pooled_loss: MeanStd,
     /// The models that sites keep, on all records.
     pub model_loss: MeanStd,

@@ -35,7 +35,7 @@ const MESSAGES: usize = 128;
 /// Where a simulation's noise comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum NoiseKind {
-    /// From the seed: repeatable.
+    /// From the seed: repeatable, and protects nobody.
     #[default]
     Seeded,
     /// The sampler of real sites: exact, from the operating system's randomness, not repeatable.
@@ -49,23 +49,23 @@ pub struct SimulationPlan {
     pub dataset: String,
     /// Number of agents; with [`Split::Site`] the sites decide.
     pub n_agents: Option<usize>,
-    /// The graph.
+    /// Who talks to whom, for as many agents as there turn out to be.
     pub graph: GraphSpec,
-    /// How records are dealt.
+    /// How training records are dealt to the agents.
     pub split: Split,
-    /// Which are set aside.
+    /// Which records are set aside for evaluation.
     pub holdout: Holdout,
-    /// Independent runs.
+    /// Independent runs, at least one; the record has means over them.
     pub runs: u32,
-    /// Seed of everything random.
+    /// Seed of split, random graph and seeded noise.
     pub seed: u64,
-    /// Where the noise comes from.
+    /// Seeded for experiments; secure to run the sampler of real sites.
     pub noise: NoiseKind,
     /// Whether to run the network without noise beside it.
     pub reference: bool,
     /// Whether accuracy and AUC are computed in every round, not only at the end.
     pub rank_rounds: bool,
-    /// The plan.
+    /// What real sites would agree on: algorithm, loss, budget and all that follows.
     pub plan: Plan,
 }
 
@@ -91,16 +91,16 @@ impl SimulationPlan {
     }
 }
 
-/// How far a simulation is.
+/// How far a simulation is, after each round of each run.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress {
     /// Rounds done, over all runs.
     pub done: u64,
-    /// Rounds in all.
+    /// Rounds of all runs, the reference included.
     pub total: u64,
     /// Average loss of the round just done.
     pub average_loss: f64,
-    /// Exact ε after it.
+    /// Exact ε spent in that run so far; `None` without privacy.
     pub epsilon: Option<f64>,
 }
 
@@ -182,12 +182,12 @@ impl PreparedSimulation {
         })
     }
 
-    /// What is run.
+    /// The plan that all sites follow.
     pub fn plan(&self) -> &Plan {
         &self.setting.plan
     }
 
-    /// The columns.
+    /// The encoded columns, which every site shares.
     pub fn space(&self) -> &FeatureSpace {
         &self.space
     }
@@ -204,17 +204,17 @@ impl PreparedSimulation {
         score(self.setting.plan.settings().loss, scored, model, true).accuracy
     }
 
-    /// The pooled minimiser.
+    /// Coefficients of the pooled problem's minimiser.
     pub fn optimum(&self) -> &[f64] {
         &self.optimum
     }
 
-    /// Every site's records.
+    /// Every site's training records, in the order of the graph.
     pub fn shards(&self) -> &[Arc<Dataset>] {
         &self.shards
     }
 
-    /// Who talks to whom.
+    /// Who talks to whom, by place in the order of the sites.
     pub fn graph(&self) -> &Graph {
         &self.graph
     }
@@ -300,7 +300,7 @@ impl PreparedSimulation {
         Ok((plain, calibration))
     }
 
-    /// One run, round by round.
+    /// One run, round by round; every agent's ledger is compared with its schedule at the end.
     pub fn run(&self, options: &RunOptions<'_>) -> Result<Run, SimError> {
         let &RunOptions { run, instead, on_round } = options;
         let (plan, calibration) = instead.unwrap_or((&self.setting.plan, &self.calibration));
@@ -553,11 +553,11 @@ impl Snapshot {
     }
 }
 
-/// What one run leaves.
+/// What one run leaves behind.
 pub struct Run {
-    /// For the record.
+    /// What goes into the simulation's record.
     pub record: RunRecord,
-    /// Every agent's models.
+    /// Every agent's last and smoothed model, in the order of the graph.
     pub outcomes: Vec<Outcome>,
 }
 

@@ -24,7 +24,7 @@ const MAX_TRIES: usize = 1000;
 pub enum Split {
     /// At random, as evenly as possible.
     Even,
-    /// By the schema's site column.
+    /// By the schema's site column: each site keeps its records.
     Site,
     /// Each label's records by proportions from Dirichlet(α): small α gives agents that mostly see one label.
     LabelSkew(f64),
@@ -84,7 +84,7 @@ impl From<Split> for String {
 pub enum Holdout {
     /// None, as in the paper: all complete records train.
     None,
-    /// A random fraction.
+    /// A random fraction of all records, above 0 and below 1.
     Fraction(f64),
     /// A random fraction of every label at every site, where there are sites; a label with a single record at a site trains.
     Stratified(f64),
@@ -135,11 +135,11 @@ impl From<Holdout> for String {
     }
 }
 
-/// The sites of a simulation.
+/// The sites of a simulation with their records.
 pub struct Sites {
-    /// A name each.
+    /// One name for each site, in the order of the graph.
     pub names: Vec<String>,
-    /// Records each.
+    /// Training records of each site, in the same order.
     pub shards: Vec<Dataset>,
     /// Records that were set aside; may be empty.
     pub test: Dataset,
@@ -150,7 +150,7 @@ pub struct Sites {
 /// What decides who gets which record; the records themselves are not looked at.
 #[derive(Clone, Copy)]
 pub struct Facts<'a> {
-    /// A label each.
+    /// Each record's label; only its sign matters here.
     pub labels: &'a [f64],
     /// Where each record comes from, if that is known.
     pub sites: Option<&'a OfRecords>,
@@ -159,7 +159,7 @@ pub struct Facts<'a> {
 }
 
 impl<'a> Facts<'a> {
-    /// Of encoded records.
+    /// The facts that encoded records carry with them.
     pub fn of(encoded: &'a Encoded) -> Self {
         Facts {
             labels: encoded.records.labels(),
@@ -171,11 +171,11 @@ impl<'a> Facts<'a> {
 
 /// Which record goes where, by its number.
 pub struct Places {
-    /// Names of the sites.
+    /// One name for each site, in the order of the graph.
     pub names: Vec<String>,
-    /// Each site's records.
+    /// Numbers of each site's training records.
     pub shards: Vec<Vec<usize>>,
-    /// Records that are set aside.
+    /// Numbers of the records that are set aside.
     pub test: Vec<usize>,
     /// The same by sites; empty unless the data's sites are the agents.
     pub site_tests: Vec<Vec<usize>>,

@@ -1,4 +1,4 @@
-//! The command `padmm-site`.
+//! The command `padmm-site` as it is shipped, without test hooks.
 
 use std::process::ExitCode;
 

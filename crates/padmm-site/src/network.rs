@@ -17,7 +17,6 @@ mod processes;
 
 /// One site, with its files.
 pub(crate) struct LocalSite {
-    /// Its name in the plan.
     pub name: SiteName,
     /// The folder of its keys, plans and ledger.
     pub home: PathBuf,

@@ -40,7 +40,7 @@ pub use padmm_node as node;
 pub use padmm_privacy as privacy;
 pub use padmm_sim as sim;
 
-/// What most programs need.
+/// What most programs need, in one `use padmm::prelude::*`.
 pub mod prelude {
     pub use padmm_baselines::{Admm, Dvp, GaussianObjective, MAdmm, MrAdmm, Pvp, RAdmm};
     pub use padmm_core::algorithm::{DpAdmm, Linearized, PAdmm, Token};

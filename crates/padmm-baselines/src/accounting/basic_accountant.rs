@@ -15,7 +15,7 @@ pub struct BasicAccountant {
 }
 
 impl BasicAccountant {
-    /// Nothing composed yet.
+    /// An accountant to which nothing has been charged.
     pub fn new() -> Self {
         Self::default()
     }

@@ -1,5 +1,7 @@
 //! What pure mechanisms amount to when they are composed: four valid answers, side by side.
 
+#![allow(clippy::float_cmp, reason = "what is meant is equality to the bit")]
+
 use std::fmt;
 use std::str::FromStr;
 
@@ -23,7 +25,7 @@ const LATTICE_PRECISION: f64 = 1e-7;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CompositionRule {
-    /// The smallest of the others.
+    /// The smallest of the other four, each of which is valid.
     #[default]
     Best,
     /// The sum, at delta = 0: what the published methods use.
@@ -32,7 +34,7 @@ pub enum CompositionRule {
     Zcdp,
     /// Renyi divergences of randomised response, then the best order.
     Rdp,
-    /// The optimal composition theorem.
+    /// The optimal composition theorem for pure mechanisms.
     Exact,
 }
 
@@ -67,7 +69,7 @@ impl FromStr for CompositionRule {
 }
 
 impl CompositionRule {
-    /// The epsilon by this rule.
+    /// Selects the epsilon that belongs to this rule.
     pub fn pick(self, epsilons: &Compositions) -> f64 {
         match self {
             Self::Best => epsilons.best(),

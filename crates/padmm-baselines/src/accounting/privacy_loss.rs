@@ -165,7 +165,6 @@ impl LossLattice {
         distribution.relative_error += 16.0 * f64::EPSILON;
     }
 
-    /// See [`LossDistribution::epsilon_up`].
     pub(crate) fn epsilon_up(&self, delta: Delta) -> f64 {
         self.distribution.epsilon_up(delta)
     }

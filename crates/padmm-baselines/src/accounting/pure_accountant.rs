@@ -14,7 +14,7 @@ pub struct PureAccountant {
 }
 
 impl PureAccountant {
-    /// Nothing composed yet.
+    /// An accountant to which nothing has been charged.
     pub fn new() -> Self {
         Self::default()
     }

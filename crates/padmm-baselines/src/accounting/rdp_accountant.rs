@@ -14,7 +14,7 @@ pub struct RdpAccountant {
 }
 
 impl RdpAccountant {
-    /// Nothing composed yet.
+    /// An accountant to which nothing has been charged.
     pub fn new() -> Self {
         Self::default()
     }

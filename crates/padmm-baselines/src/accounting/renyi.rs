@@ -1,5 +1,7 @@
 //! Renyi divergences of what a round may do, added up order by order, and the epsilon that they amount to.
 
+#![allow(clippy::float_cmp, reason = "what is meant is equality to the bit")]
+
 use std::f64::consts::FRAC_1_SQRT_2;
 
 use padmm_privacy::outward::{add_up, ln_down, mul_up};
@@ -53,11 +55,11 @@ pub(crate) fn objective_divergence_up(shift: f64, jacobian: f64, order_minus_one
 pub(crate) struct RenyiCurve {
     /// Sum of zCDP charges of Gaussian events.
     gaussian_rho: f64,
-    /// (epsilon, how many).
+    /// Epsilon of each pure event, and how many of them.
     pure: Vec<(f64, f64)>,
-    /// (shift, jacobian, how many).
+    /// Shift and Jacobian of each noisy objective, and how many of them.
     objective: Vec<(f64, f64, f64)>,
-    /// Sum of all zCDP charges.
+    /// Sum of the zCDP charges of all events, Gaussian or not.
     rho: f64,
 }
 

@@ -56,7 +56,7 @@ pub struct GaussianObjectiveRequest {
     pub modulus: f64,
     /// Rounds; all of them use data.
     pub rounds: u32,
-    /// Coordinates of a release.
+    /// Coordinates of the noise, and of a release.
     pub n_features: usize,
 }
 
@@ -68,7 +68,7 @@ pub struct GaussianObjectiveSchedule {
     rounds: u32,
     n_features: usize,
     delta: Delta,
-    /// `2B/n`, rounded up.
+    /// `2B/n`, rounded up: how far one record moves the gradient.
     distance: f64,
     noise_std: f64,
     event: Event,
@@ -125,7 +125,7 @@ impl GaussianObjectiveSchedule {
         })
     }
 
-    /// Number of rounds.
+    /// How many rounds the budget was spread over; all of them use data.
     pub fn rounds(&self) -> u32 {
         self.rounds
     }
@@ -165,7 +165,7 @@ impl GaussianObjectiveSchedule {
         self.delta
     }
 
-    /// Coordinates of a release.
+    /// Coordinates of the noise, and of a release.
     pub fn n_features(&self) -> usize {
         self.n_features
     }

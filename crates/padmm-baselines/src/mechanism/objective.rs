@@ -11,7 +11,7 @@ use super::{GaussianObjectiveSchedule, PureSchedule, PureTarget};
 
 /// A release may be this many times (a power of two) larger than the noise makes it, and still fits the grid.
 const RANGE_BITS: i32 = 17;
-/// Integers below `2^53` are exact.
+/// Doubles hold integers of up to this many bits exactly.
 const INTEGER_BITS: i32 = 53;
 
 /// Releases the minimiser of an objective whose linear term carries visible noise, rounded to a public grid.
@@ -48,7 +48,8 @@ impl ObjectivePerturbation {
         Self::new(Kind::Pure(schedule), derived, required)
     }
 
-    /// With Gaussian noise.
+    /// With Gaussian noise of the schedule's constant standard deviation; a modulus below the
+    /// schedule's is refused.
     pub fn gaussian(
         schedule: GaussianObjectiveSchedule,
         required: RequiredCertificate,

@@ -14,7 +14,7 @@ pub struct ObjectiveInputs {
     pub gradient_bound: f64,
     /// `c1 * S^2`: no record's curvature is larger in any direction.
     pub curvature_bound: f64,
-    /// Records of the site.
+    /// Records that the local loss is an average of.
     pub n_records: usize,
 }
 

@@ -16,7 +16,7 @@ pub(crate) const OUTPUT_GRID_BITS: u32 = 24;
 /// Schedules longer than this belong to no plan.
 const MOST_ROUNDS: usize = 1_000_000;
 
-/// One round that uses data.
+/// What calibration has to know about a round that uses data.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct PureStep {
     /// Relative weight of this round's noise budget, above 0.
@@ -31,7 +31,7 @@ pub struct PureStep {
 pub enum PureTarget {
     /// The linear term of the local objective.
     Objective(ObjectiveInputs),
-    /// The minimiser.
+    /// The minimiser, before it is released.
     Output(Sensitivity),
 }
 
@@ -70,7 +70,7 @@ pub struct PureRequest {
     pub target: PureTarget,
     /// One entry for each round, the first at index 0; `None` is a round that uses no data.
     pub steps: Vec<Option<PureStep>>,
-    /// Coordinates of a release.
+    /// Coordinates of the noise, and of a release.
     pub n_features: usize,
 }
 
@@ -165,7 +165,7 @@ impl PureSchedule {
         self.rounds.len() as u32
     }
 
-    /// Rounds that use data.
+    /// How many rounds use data; the others are free.
     pub fn rounds_charged(&self) -> u32 {
         self.rounds.iter().flatten().count() as u32
     }
@@ -224,7 +224,7 @@ impl PureSchedule {
         self.delta
     }
 
-    /// Coordinates of a release.
+    /// Coordinates of the noise, and of a release.
     pub fn n_features(&self) -> usize {
         self.n_features
     }

@@ -4,7 +4,6 @@ use padmm_commands::terminal::{print, print_json};
 use padmm_core::algorithm::{AlgorithmKind, Description, GraphNeeded, Guarantee, Needs};
 use serde_json::{Value, json};
 
-/// Arguments of `padmm algorithms`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Print one JSON object on standard output
@@ -12,7 +11,6 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// Runs `padmm algorithms`.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     if args.json {
         let all: Vec<Value> = padmm_baselines::ALL.iter().map(|a| object(*a)).collect();

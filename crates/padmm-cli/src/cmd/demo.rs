@@ -18,7 +18,6 @@ const SIMULATIONS: u32 = 5;
 /// Seed of their noise, which has nothing to do with that of the sites.
 const SEED: u64 = 1;
 
-/// Arguments of `padmm demo`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -31,7 +30,7 @@ enum What {
     Sites(SitesArgs),
 }
 
-/// Runs `padmm demo`.
+/// Has `padmm-site` run the sites, then compares their models with the simulator's.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let What::Sites(args) = &args.what;
     let temporary = tempfile::tempdir().context("a temporary folder cannot be made")?;

@@ -9,18 +9,16 @@ use padmm_sim::record::{FORMAT, Record};
 
 use crate::report;
 
-/// Arguments of `padmm report`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Folders with a record.json each (as `padmm simulate` makes them), folders of records, or record files
     #[arg(value_name = "DIR", required = true)]
     from: Vec<PathBuf>,
-    /// The page
+    /// The HTML page to write
     #[arg(long, value_name = "FILE", default_value = "report.html")]
     out: PathBuf,
 }
 
-/// Runs `padmm report`.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let mut records = vec![];
     for path in &args.from {

@@ -22,7 +22,6 @@ use crate::reproduce::penalties::Penalties;
 use crate::reproduce::runs::{Store, complete};
 use crate::reproduce::tune::tune;
 
-/// Arguments of `padmm reproduce`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// fig1, fig2, fig3, fig4 (the paper's), accounting, graphs, heart (beyond it) or all
@@ -51,14 +50,12 @@ pub(crate) struct Args {
     tune: bool,
 }
 
-/// An experiment with its curves.
 pub(crate) struct Drawn {
     pub experiment: Experiment,
     pub curves: Vec<Curve>,
     pub figure: Figure,
 }
 
-/// Runs `padmm reproduce`.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let start = Instant::now();
     anyhow::ensure!(args.runs > 0, "--runs must be at least 1");
@@ -134,7 +131,6 @@ fn of_experiment<'a>(cases: &[Case], records: &'a BTreeMap<String, Record>) -> a
     Ok(own)
 }
 
-/// The `--json` object.
 fn contract(drawn: &[Drawn], seconds: f64) -> Value {
     let figures: Map<String, Value> =
         drawn.iter().map(|d| (d.experiment.name.clone(), json!({ "curves": d.curves }))).collect();

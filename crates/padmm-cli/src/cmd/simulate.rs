@@ -20,7 +20,6 @@ use crate::png::to_png;
 use crate::report;
 use crate::settings::Settings;
 
-/// Arguments of `padmm simulate`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Settings from a TOML file with the flags' names as keys; flags win
@@ -45,7 +44,6 @@ pub(crate) struct Args {
     quiet: bool,
 }
 
-/// Runs `padmm simulate`.
 pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     let settings = match &args.plan {
         Some(path) => args.settings.or(Settings::read(path)?),
@@ -86,7 +84,6 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// `<dataset>-<algorithm>`
 fn folder_name(plan: &SimulationPlan) -> String {
     let dataset = Path::new(&plan.dataset).file_stem().map_or("data".into(), |s| s.to_string_lossy());
     format!("{dataset}-{}", plan.plan.settings().algorithm.name())
@@ -129,7 +126,6 @@ fn places(out: &Path) -> String {
     )
 }
 
-/// The `--json` object.
 fn contract(record: &Record) -> Value {
     let s = &record.summary;
     let mean_std = |m: &MeanStd| json!({ "mean": m.mean, "std": m.std });

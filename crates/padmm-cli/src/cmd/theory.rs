@@ -18,7 +18,7 @@ use serde::Serialize;
 /// What the paper's convergence theorems say about a run with these settings, and whether they say anything.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Args {
-    /// Number of agents
+    /// Number of agents in the network
     #[arg(long, default_value_t = 5, allow_negative_numbers = true)]
     pub agents: usize,
     /// Communication graph: ring, path, star, complete, grid, torus, erdos-renyi:P, geometric:RADIUS,
@@ -31,16 +31,16 @@ pub(crate) struct Args {
     /// Factor by which the noise variance shrinks each round, in (0, 1]
     #[arg(long, default_value_t = 0.995, allow_negative_numbers = true)]
     pub decay: f64,
-    /// Number of rounds
+    /// Private rounds that share the budget
     #[arg(long, default_value_t = 50, allow_negative_numbers = true)]
     pub rounds: u32,
     /// Strength of the L2 regulariser, shared by all agents: each has this / N times the squared norm
     #[arg(long, default_value_t = 1e-3, allow_negative_numbers = true)]
     pub regularization: f64,
-    /// Privacy budget epsilon
+    /// Epsilon that every agent may spend in all rounds together
     #[arg(long, default_value_t = 5.0, allow_negative_numbers = true)]
     pub epsilon: f64,
-    /// Privacy budget delta
+    /// Delta at which that epsilon holds
     #[arg(long, default_value_t = 1e-4, allow_negative_numbers = true)]
     pub delta: f64,
     /// Conversion that calibrates the noise: exact or paper

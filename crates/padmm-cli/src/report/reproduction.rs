@@ -12,7 +12,6 @@ use crate::reproduce::experiment::{Case, Shows};
 use crate::reproduce::figures::Curve;
 use crate::reproduce::runs::Store;
 
-/// The page of `padmm reproduce`.
 pub(crate) fn reproduction(
     drawn: &[Drawn],
     cases: &[Case],

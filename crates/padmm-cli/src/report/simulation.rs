@@ -10,7 +10,6 @@ use super::command::simulate_command;
 use super::{callout, footer, repeat, section};
 use crate::plot;
 
-/// The page of one simulation.
 pub(crate) fn simulation(record: &Record) -> Page {
     let settings = record.setting.plan.settings();
     Page {

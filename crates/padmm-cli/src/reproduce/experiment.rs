@@ -47,7 +47,6 @@ pub(crate) struct Sweep {
     pub values: Vec<toml::Value>,
 }
 
-/// One line of a figure.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct SeriesSpec {
@@ -65,7 +64,6 @@ pub(crate) struct SeriesSpec {
     pub new_split_each_run: bool,
 }
 
-/// What a panel shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Shows {
@@ -102,7 +100,6 @@ pub(crate) enum ScaleSpec {
     Log,
 }
 
-/// One simulation of an experiment.
 #[derive(Clone, Debug)]
 pub(crate) struct Case {
     pub experiment: String,
@@ -122,12 +119,11 @@ pub(crate) struct Repetition {
 }
 
 impl Experiment {
-    /// Names of all experiments.
     pub(crate) fn names() -> impl Iterator<Item = &'static str> {
         FILES.iter().map(|f| f.0)
     }
 
-    /// The experiment of a name.
+    /// Parses the built-in file; an unknown name is an error that lists the known ones.
     pub(crate) fn named(name: &str) -> anyhow::Result<Self> {
         let known = || Self::names().collect::<Vec<_>>().join(", ");
         let (name, text) = FILES
@@ -145,7 +141,6 @@ impl Experiment {
         Ok(experiment)
     }
 
-    /// The series of a name.
     pub(crate) fn find(&self, series: &str) -> Option<&SeriesSpec> {
         self.series.iter().find(|s| s.name == series)
     }

@@ -152,7 +152,6 @@ fn style(experiment: &Experiment, spec: &SeriesSpec) -> Style {
     Style { colour, dash }
 }
 
-/// The figure of an experiment.
 pub(crate) fn figure(experiment: &Experiment, curves: &[Curve], records: &Records<'_>) -> Figure {
     let any = records.values().flatten().next().expect("an experiment has records");
     let runs = records.values().map(|r| r.iter().map(|r| r.runs.len()).sum::<usize>()).max().unwrap_or(1);

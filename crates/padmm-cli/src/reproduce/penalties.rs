@@ -21,7 +21,7 @@ pub(crate) struct Tried {
     pub best: bool,
 }
 
-/// Everything that was tried.
+/// Every point of the grid that was tried, for every series.
 #[derive(Debug, Default)]
 pub(crate) struct Penalties {
     rows: Vec<Tried>,
@@ -55,7 +55,7 @@ impl Penalties {
         self.rows.extend(rows);
     }
 
-    /// The table as a file.
+    /// In the form that [`Self::shipped`] reads.
     pub(crate) fn to_csv(&self) -> anyhow::Result<Vec<u8>> {
         let mut writer = csv::Writer::from_writer(vec![]);
         self.rows.iter().try_for_each(|r| writer.serialize(r))?;

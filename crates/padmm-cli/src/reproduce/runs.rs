@@ -22,7 +22,7 @@ pub(crate) struct Store {
 }
 
 impl Store {
-    /// Records under `out`.
+    /// Makes the folder `records` under `out`, if it is not there.
     pub(crate) fn under(out: &Path) -> anyhow::Result<Self> {
         let folder = out.join("records");
         std::fs::create_dir_all(&folder)

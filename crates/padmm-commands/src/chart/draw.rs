@@ -7,9 +7,7 @@ use crate::chart::panel::{Layout, Parts};
 use crate::chart::text::{FONT_FAMILY, coordinate, escape, wrap};
 use crate::chart::{Figure, Panel, Scale};
 
-/// Pixels around everything.
 const MARGIN: f64 = 18.0;
-/// Pixels between panels.
 const GAP: f64 = 26.0;
 /// The text colours: what is read first, and what is read later.
 pub(crate) const INK: &str = "#1a1a1a";
@@ -24,7 +22,6 @@ pub(crate) struct Area {
     pub(crate) height: f64,
 }
 
-/// Where a text hangs.
 #[derive(Clone, Copy)]
 pub(crate) enum Anchor {
     Start,
@@ -55,7 +52,7 @@ pub(crate) fn text(
     );
 }
 
-/// The same in bold.
+/// A line of text in bold, from its left end.
 fn bold(out: &mut String, at: (f64, f64), size: f64, words: &str) {
     out.push_str("<g font-weight=\"bold\">");
     text(out, at, size, INK, Anchor::Start, words);
@@ -149,7 +146,7 @@ fn description(figure: &Figure) -> String {
     words.trim().to_owned()
 }
 
-/// The same of one panel.
+/// What one panel shows, in a sentence for each line.
 pub(crate) fn panel_description(panel: &Panel) -> String {
     let Panel { title, x_label, y_label, y_scale, series, references, .. } = panel;
     let log = if *y_scale == Scale::Log { " (logarithmic)" } else { "" };

@@ -18,7 +18,6 @@ pub(crate) struct Entry<'a> {
     pub(crate) style: Style,
 }
 
-/// Entries in lines of text.
 pub(crate) struct Legend<'a> {
     entries: Vec<Entry<'a>>,
     /// Of each entry: how far to the right, and on which line.

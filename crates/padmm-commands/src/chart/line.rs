@@ -1,5 +1,7 @@
 //! From a series to its line, markers and shaded range, cut at the plot's lower and upper ends.
 
+#![allow(clippy::float_cmp, reason = "what is meant is equality to the bit")]
+
 use std::fmt::Write;
 
 use crate::chart::Series;
@@ -110,7 +112,6 @@ fn push(runs: &mut [Vec<Point>], point: Point) {
     runs.last_mut().expect("there is always a run").push(point);
 }
 
-/// A path through `points`.
 fn path(points: impl Iterator<Item = Point>) -> String {
     let mut out = String::new();
     for (k, (x, y)) in points.enumerate() {

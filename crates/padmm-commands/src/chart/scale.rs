@@ -20,7 +20,6 @@ pub(crate) struct Tick {
     pub(crate) label: String,
 }
 
-/// One axis of one panel.
 #[derive(Clone, Debug)]
 pub(crate) struct Axis {
     scale: Scale,

@@ -10,18 +10,18 @@ const PALETTE: [&str; 8] =
 /// How a line is broken up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Dash {
-    /// An unbroken line.
+    /// An unbroken line, the default.
     #[default]
     Solid,
     /// Long strokes with gaps.
     Dashed,
-    /// Dots in a row.
+    /// Dots with small gaps.
     Dotted,
-    /// Strokes and points in turn.
+    /// Strokes and dots in turn.
     DashDot,
 }
 
-/// What a line looks like.
+/// How a line is told apart from the others, also without colour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Style {
     /// Which colour of the palette, and with it which marker; counted around.

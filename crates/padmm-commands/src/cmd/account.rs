@@ -20,7 +20,7 @@ const DECAYS: [f64; 4] = [1.0, 0.995, 0.99, 0.95];
 /// Heading of the flags that ask: one of them, or none.
 const ASK: &str = "Question";
 
-/// Arguments of `padmm account`.
+/// Flags of `account`, the same in both programs.
 #[derive(clap::Args, Clone, Debug)]
 pub struct Args {
     /// Total privacy loss ε of a site; the noise for it is computed [default: 5]
@@ -36,10 +36,10 @@ pub struct Args {
     #[arg(long, value_name = "RHO", help_heading = ASK, group = "question", allow_negative_numbers = true)]
     rho_first: Option<f64>,
 
-    /// δ
+    /// δ of the guarantee, above 0 and below 1
     #[arg(long, value_name = "D", default_value_t = 1e-4, allow_negative_numbers = true)]
     delta: f64,
-    /// Private rounds K
+    /// Private rounds K that share the budget
     #[arg(long, value_name = "K", default_value_t = 50, allow_negative_numbers = true)]
     rounds: u32,
     /// Factor R of the noise variance from round to round
@@ -124,7 +124,7 @@ struct Alternative {
     noise_multiplier_last_if_epsilon_stays: Option<f64>,
 }
 
-/// Runs `padmm account`.
+/// Answers the question that the flags ask, in tables or as JSON.
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let answer = answer(args)?;
     if args.json {

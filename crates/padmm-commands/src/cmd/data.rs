@@ -8,7 +8,7 @@ use padmm_data::{ShippedSet, export, shipped, shipped_set};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
-/// Arguments of `padmm data`.
+/// Flags of `data`, the same in both programs.
 #[derive(ClapArgs)]
 pub struct Args {
     #[command(subcommand)]
@@ -34,13 +34,13 @@ enum Action {
         /// The CSV file to write; the schema is written to STEM.schema.toml
         #[arg(long, value_name = "FILE.csv")]
         out: PathBuf,
-        /// Replace existing files
+        /// Replace the files if they exist
         #[arg(long)]
         force: bool,
     },
 }
 
-/// Runs `padmm data`.
+/// Lists, describes or exports the data sets that are built in.
 pub fn run(args: Args) -> anyhow::Result<()> {
     match args.action.unwrap_or(Action::List) {
         Action::List if args.json => {

@@ -11,10 +11,10 @@ use padmm_data::{encode_file, read_model, shipped_set};
 use serde_json::json;
 use std::path::PathBuf;
 
-/// Arguments of `padmm evaluate`.
+/// Flags of `evaluate`, the same in both programs.
 #[derive(ClapArgs)]
 pub struct Args {
-    /// The saved model
+    /// The saved model, a model.json
     #[arg(long, value_name = "model.json")]
     model: PathBuf,
     /// A CSV or Parquet file with the model's columns and the label
@@ -28,7 +28,7 @@ pub struct Args {
     json: bool,
 }
 
-/// Runs `padmm evaluate`.
+/// Scores the model and prints accuracy, AUC and mean loss, which are for the site's own eyes.
 pub fn run(args: Args) -> anyhow::Result<()> {
     let model = read_model(&args.model)?;
     let (name, data) = records(&args, &model)?;

@@ -8,10 +8,10 @@ use padmm_data::{encode_file, read_model, write_atomically};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
-/// Arguments of `padmm predict`.
+/// Flags of `predict`, the same in both programs.
 #[derive(ClapArgs)]
 pub struct Args {
-    /// The saved model
+    /// The saved model, a model.json
     #[arg(long, value_name = "model.json")]
     model: PathBuf,
     /// A CSV or Parquet file with the model's columns; the label may be absent
@@ -36,7 +36,7 @@ struct Prediction {
     label: String,
 }
 
-/// Runs `padmm predict`.
+/// Predicts every complete row; rows with missing values are counted on standard error.
 pub fn run(args: Args) -> anyhow::Result<()> {
     let model = read_model(&args.model)?;
     let data = encode_file(&args.data, model.schema(), Purpose::Predict)?;

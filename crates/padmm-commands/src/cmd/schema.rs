@@ -8,7 +8,7 @@ use padmm_data::{CheckReport, check_file, draft_schema, read_schema, write_atomi
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 
-/// Arguments of `padmm schema`.
+/// Flags of `schema`, the same in both programs.
 #[derive(ClapArgs)]
 pub struct Args {
     #[command(subcommand)]
@@ -35,13 +35,13 @@ enum Action {
     Check {
         /// A CSV or Parquet file
         file: PathBuf,
-        /// The schema
+        /// The schema that the file has to fit
         #[arg(long, value_name = "FILE.toml")]
         schema: PathBuf,
     },
 }
 
-/// Runs `padmm schema`.
+/// Drafts a schema or checks a file; a file that does not fit is an error.
 pub fn run(args: Args) -> anyhow::Result<()> {
     match args.action {
         Action::Draft { file, out, force } => draft(&file, out.as_deref(), force, args.json),

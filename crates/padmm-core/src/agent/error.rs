@@ -6,6 +6,7 @@ use crate::message::{SiteIndex, Turn};
 
 /// Why an agent stops. Nothing has left it that was not charged.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[expect(missing_docs, reason = "the message of each variant says what its fields hold")]
 pub enum AgentError {
     /// The gate refused the round: out of budget, out of order, or without a sufficient certificate.
     #[error(transparent)]
@@ -39,43 +40,27 @@ pub enum AgentError {
         "site {from} sent a model of length {length:.3e}, and this plan allows {limit:.3e}; it was not used"
     )]
     TooLong {
-        /// Who sent it.
         from: SiteIndex,
         /// Its Euclidean length, rounded up.
         length: f64,
-        /// The longest that is used.
         limit: f64,
     },
     /// A message from somebody who is no neighbour.
     #[error("a message came from site {from}, which is not a neighbour of site {site}; it was not used")]
-    NotANeighbour {
-        /// The site that refused it.
-        site: SiteIndex,
-        /// Who sent it.
-        from: SiteIndex,
-    },
+    NotANeighbour { site: SiteIndex, from: SiteIndex },
     /// A message from a turn that cannot be on its way yet.
     #[error("site {from} sent {turn} while site {site} is in {current}; it was not used")]
     WrongTurn {
-        /// The site that refused it.
         site: SiteIndex,
-        /// Who sent it.
         from: SiteIndex,
         /// The turn that the message names.
         turn: Turn,
         /// The turn that the receiver is in.
         current: Turn,
     },
-    /// A message of another length.
+    /// A message with more or fewer coefficients than the run's models.
     #[error(
         "site {from} sent a model of {found} coefficients where {expected} are expected; it was not used"
     )]
-    WrongLength {
-        /// Who sent it.
-        from: SiteIndex,
-        /// Coefficients that it has.
-        found: usize,
-        /// Coefficients of the run's models.
-        expected: usize,
-    },
+    WrongLength { from: SiteIndex, found: usize, expected: usize },
 }

@@ -4,6 +4,8 @@
 //!
 //! The dual is kept for each edge, so that an edge can be dropped exactly: `α_i = Σ_j λ_ij`.
 
+#![allow(clippy::float_cmp, reason = "what is meant is equality to the bit")]
+
 use std::sync::Arc;
 
 use padmm_privacy::{Certified, Drawn, PublicVector};

@@ -45,7 +45,7 @@ const MODEL_BOUND: OwnSetting = OwnSetting {
 /// State of one agent; the server has a few things more.
 struct ServerAdmm {
     penalty: f64,
-    /// `1/τ_k` of every round.
+    /// `1/τ_k` of every round, from the first.
     inverse_steps: Vec<f64>,
     n_agents: usize,
     own: PublicVector,
@@ -90,7 +90,7 @@ impl ServerAdmm {
         self.penalty + self.inverse_steps[round as usize - 1]
     }
 
-    /// `ηw + y_i + x̃_i/τ_k`
+    /// Sets the center to `ηw + y_i + x̃_i/τ_k`.
     fn place_center(&mut self, round: u32) {
         let inverse_step = self.inverse_steps[round as usize - 1];
         self.center.clone_from(&self.dual);

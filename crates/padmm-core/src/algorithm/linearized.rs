@@ -26,11 +26,10 @@ use crate::step;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Linearized;
 
-/// State of one agent.
 struct LinearizedAdmm {
     consensus: ConsensusAdmm,
     penalty: f64,
-    /// `1/τ`
+    /// `1/τ`, the same in every round.
     inverse_step: f64,
 }
 
@@ -54,7 +53,7 @@ impl LinearizedAdmm {
         center
     }
 
-    /// `2ηd_i + 1/τ`
+    /// `2ηd_i + 1/τ`, by which a step is divided.
     fn weight(&self) -> f64 {
         step::primal_quadratic(self.penalty, self.consensus.planned_degree()) + self.inverse_step
     }

@@ -61,17 +61,17 @@ pub const ALL: [AlgorithmKind; 4] = [P_ADMM, LINEARIZED, DP_ADMM, TOKEN];
 
 /// One site's records and its share of the problem: the private side of an agent.
 pub struct LocalProblem {
-    /// The records.
+    /// The site's encoded records, for use inside the gate only.
     pub data: Arc<Dataset>,
-    /// The loss.
+    /// The plan's loss, the same at every site.
     pub loss: Loss,
-    /// `R(x)/N`.
+    /// `R(x)/N`: this site's share of the regulariser.
     pub penalty: RegularizerTerm,
 }
 
 /// What an algorithm may use inside the gate.
 pub struct Local<'a> {
-    /// The records and the problem.
+    /// Records, loss and regulariser of the site.
     pub problem: &'a LocalProblem,
     /// The solver with what it keeps between rounds.
     pub solver: &'a mut Solver,
@@ -111,16 +111,16 @@ pub enum Emission {
     Release,
     /// A function of what was released before: free.
     Derived,
-    /// Nothing.
+    /// Nothing in this turn, not even a derived vector.
     Silence,
 }
 
 /// Some of an agent's neighbours, by their place among those that are left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Peers {
-    /// All of them.
+    /// Every neighbour that has not been lost.
     All,
-    /// One.
+    /// The neighbour at this place alone.
     Only(usize),
     /// None: what is released stays with the agent until it has gone into something that is derived.
     Nobody,
@@ -129,18 +129,18 @@ pub enum Peers {
 /// What an agent has to do in a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TurnAction {
-    /// What it says,
+    /// What kind of message it sends, if any.
     pub emission: Emission,
-    /// and to whom;
+    /// Which neighbours it sends it to.
     pub to: Peers,
-    /// whom it then waits for.
+    /// Which neighbours it waits for before the turn is over.
     pub hears: Peers,
 }
 
 impl TurnAction {
     /// A release to all neighbours, then their releases.
     pub const BROADCAST: Self = Self { emission: Emission::Release, to: Peers::All, hears: Peers::All };
-    /// Neither speaks nor waits.
+    /// Neither speaks nor waits: the turn is for others.
     pub const IDLE: Self = Self { emission: Emission::Silence, to: Peers::Nobody, hears: Peers::Nobody };
 }
 
@@ -148,7 +148,7 @@ impl TurnAction {
 ///
 /// A round consists of one or more turns, the same number for every agent; an agent makes at most one release a round.
 pub trait Algorithm: Send {
-    /// Turns of a round.
+    /// How many turns make a round, the same at every agent.
     fn turns_per_round(&self) -> u32 {
         1
     }

@@ -14,7 +14,7 @@ use crate::calibration::{CalibrationInputs, SiteCalibration};
 use crate::solvable::Demand;
 use crate::step;
 
-/// The paper's algorithm.
+/// The paper's Algorithm 1, with Gaussian noise on every release.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PAdmm;
 

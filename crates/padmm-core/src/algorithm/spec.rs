@@ -23,7 +23,7 @@ use crate::solvable::Demand;
 /// assert_eq!(AlgorithmKind::named("p-admm", &padmm_core::algorithm::ALL), Some(P_ADMM));
 /// ```
 pub trait AlgorithmSpec: fmt::Debug + Sync {
-    /// Everything that is fixed.
+    /// Name, requirements, guarantee and settings, all known before there is a plan.
     fn describe(&self) -> &'static Description;
 
     /// Noise, charge and tolerance of one site, from public facts.
@@ -70,7 +70,7 @@ pub trait AlgorithmSpec: fmt::Debug + Sync {
 pub struct Description {
     /// On the command line, in plans and in records.
     pub name: &'static str,
-    /// In headings and legends.
+    /// What headings and legends call it.
     pub title: &'static str,
     /// Who published it, and when.
     pub reference: &'static str,
@@ -110,7 +110,7 @@ pub enum Needs {
     Nothing,
     /// A twice differentiable loss (logistic) and a differentiable regulariser (none or l2).
     TwiceDifferentiable,
-    /// A loss with bounded curvature.
+    /// A loss with bounded curvature, which the hinge has not.
     SmoothLoss,
     /// A regulariser that is a sum over coordinates.
     SeparableRegularizer,
@@ -119,7 +119,7 @@ pub enum Needs {
 /// What an algorithm asks of the graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GraphNeeded {
-    /// Any connected one.
+    /// Any connected graph will do.
     Any,
     /// A star, whose middle (the first site) is the server.
     Star,
@@ -151,7 +151,7 @@ impl GraphNeeded {
 /// What an algorithm guarantees, and how its noise is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Guarantee {
-    /// None.
+    /// No privacy at all: nothing is added to what leaves.
     Nothing,
     /// Composed Gaussian noise, drawn exactly on a grid: holds for the bytes that leave.
     ExactGaussian,
@@ -167,7 +167,7 @@ pub enum Guarantee {
 pub struct AlgorithmKind(&'static dyn AlgorithmSpec);
 
 impl AlgorithmKind {
-    /// The algorithm with this specification.
+    /// Makes an algorithm known by the value that specifies it.
     pub const fn new(spec: &'static dyn AlgorithmSpec) -> Self {
         Self(spec)
     }
@@ -182,7 +182,7 @@ impl AlgorithmKind {
         self.0
     }
 
-    /// What it needs and gives.
+    /// Everything about it that is known before there is a plan.
     pub fn describe(self) -> &'static Description {
         self.0.describe()
     }
@@ -212,12 +212,12 @@ impl AlgorithmKind {
         self.describe().uses.contains(&"sensitivity")
     }
 
-    /// See [`Description::survives_loss`].
+    /// Whether a run can continue without a neighbour ([`Description::survives_loss`]).
     pub fn survives_loss(self) -> bool {
         self.describe().survives_loss
     }
 
-    /// See [`Description::between_sites`].
+    /// Whether sites on machines of their own can run it ([`Description::between_sites`]).
     pub fn runs_between_sites(self) -> bool {
         self.describe().between_sites
     }
@@ -279,26 +279,26 @@ impl<'de> Deserialize<'de> for AlgorithmKind {
 
 /// What an algorithm starts from; all of it public.
 pub struct AlgorithmInputs<'a> {
-    /// The plan's settings.
+    /// The plan's settings, checked.
     pub settings: &'a PlanDraft,
-    /// `η`
+    /// `η`, given by the plan or derived.
     pub penalty: f64,
     /// The agent's place in the plan's list of sites.
     pub site: usize,
     /// Places of its neighbours, ascending.
     pub neighbours: &'a [usize],
-    /// Sites in all.
+    /// `N`: how many agents the run has.
     pub n_agents: usize,
-    /// Length of a model.
+    /// `p`: how many coefficients a model has.
     pub n_features: usize,
     /// What the agent is held to.
     pub calibration: &'a SiteCalibration,
-    /// `R/N`
+    /// `R/N`: this site's share of the regulariser.
     pub regularizer: &'a RegularizerTerm,
 }
 
 impl AlgorithmInputs<'_> {
-    /// `d_i`
+    /// `d_i`: how many neighbours the agent has.
     pub fn degree(&self) -> usize {
         self.neighbours.len()
     }

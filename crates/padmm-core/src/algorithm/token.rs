@@ -37,7 +37,7 @@ const WALK_SEED: u64 = 0x70_6164_6d6d;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Token;
 
-/// `λ`
+/// `λ` of the token's step.
 const RELAXATION: OwnSetting = OwnSetting {
     name: "relaxation",
     value: "L",
@@ -47,23 +47,22 @@ const RELAXATION: OwnSetting = OwnSetting {
     rule: "above 0 and at most 1",
 };
 
-/// State of one agent.
 struct TokenAdmm {
     site: usize,
     n_agents: usize,
     /// Who acts in step `s` of the run, from 0.
     walk: Vec<u32>,
-    /// `1/γ`
+    /// `1/γ = 2η(N − 1)`, from the plan's penalty.
     inverse_step: f64,
     relaxation: f64,
     no_penalty: RegularizerTerm,
     /// `prox_{γr}`: thresholds and factors of every coordinate.
     prox: (Vec<f64>, Vec<f64>),
-    /// `u_i`
+    /// `u_i`: what this agent keeps between two visits of the token.
     memory: PublicVector,
     /// `ẑ` as it was when the token was last here.
     token: PublicVector,
-    /// `z`
+    /// `z = prox_{γr}(ẑ)`, which is the model.
     model: PublicVector,
     linear: Vec<f64>,
 }

@@ -2,42 +2,27 @@
 
 /// Why a graph cannot be built or read. Every message names the offending agents or text.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[expect(missing_docs, reason = "the message of each variant says what its fields hold")]
 pub enum GraphError {
-    /// A graph over nobody.
+    /// Zero agents were asked for.
     #[error("a graph needs at least one agent; ask for one or more")]
     NoAgents,
 
     /// Names and agents differ in number.
     #[error("{n_names} site names were given for {n_agents} agents; give one name to each agent")]
-    NamesDoNotMatch {
-        /// How many agents there are.
-        n_agents: usize,
-        /// How many names were given.
-        n_names: usize,
-    },
+    NamesDoNotMatch { n_agents: usize, n_names: usize },
 
     /// Two agents share a name, so an edge list could not tell them apart.
     #[error("two agents are called `{name}`; site names must differ")]
-    RepeatedName {
-        /// The name in question.
-        name: String,
-    },
+    RepeatedName { name: String },
 
     /// An edge by index to an agent that is not there.
     #[error("an edge leads to agent number {agent} (counted from 0), but there are only {n_agents} agents")]
-    AgentOutOfRange {
-        /// The index in the edge.
-        agent: usize,
-        /// How many agents there are.
-        n_agents: usize,
-    },
+    AgentOutOfRange { agent: usize, n_agents: usize },
 
     /// An edge from an agent to itself.
     #[error("the graph has an edge from `{agent}` to itself; remove it")]
-    SelfLoop {
-        /// The agent's name.
-        agent: String,
-    },
+    SelfLoop { agent: String },
 
     /// Some agents cannot reach each other.
     #[error(
@@ -52,7 +37,6 @@ pub enum GraphError {
     /// An edge names a site that takes no part.
     #[error("the edge list names the site `{name}`, which takes no part{}; the sites are {}", suggestion.as_ref().map(|s| format!(" (did you mean `{s}`?)")).unwrap_or_default(), list_names(known))]
     UnknownSite {
-        /// The name as written.
         name: String,
         /// The sites that do take part.
         known: Vec<String>,
@@ -64,38 +48,22 @@ pub enum GraphError {
     #[error(
         "`{text}` is not a graph: {reason}; write one of ring, path, star, complete, grid, grid:RxC, torus, torus:RxC, erdos-renyi:P, geometric:RADIUS, small-world:K,BETA, regular:D, edges:a-b,b-c"
     )]
-    Syntax {
-        /// The text as written.
-        text: String,
-        /// What is wrong with it.
-        reason: String,
-    },
+    Syntax { text: String, reason: String },
 
     /// The family exists but not with these parameters and this number of agents.
     #[error("there is no graph `{graph}` over {n_agents} agents: {reason}")]
-    Impossible {
-        /// The graph as written.
-        graph: String,
-        /// How many agents there are.
-        n_agents: usize,
-        /// Why, and what would do.
-        reason: String,
-    },
+    Impossible { graph: String, n_agents: usize, reason: String },
 
     /// A random family gave no connected graph in a bounded number of draws.
     #[error(
         "none of {tries} draws of `{graph}` over {n_agents} agents with graph seed {seed} was connected; {advice}"
     )]
     NoConnectedDraw {
-        /// The graph as written.
         graph: String,
-        /// How many agents there are.
         n_agents: usize,
         /// The public seed of the draw.
         seed: u64,
-        /// How many graphs were drawn.
         tries: usize,
-        /// What to change.
         advice: String,
     },
 }

@@ -5,7 +5,6 @@
 
 use super::public_seed::PublicSeed;
 
-/// Pairs of agents.
 type Edges = Vec<(usize, usize)>;
 
 /// A closed chain; two agents share one edge, one agent has none.
@@ -17,17 +16,15 @@ pub(super) fn ring(n: usize) -> Edges {
     edges
 }
 
-/// An open chain.
 pub(super) fn path(n: usize) -> Edges {
     (1..n).map(|i| (i - 1, i)).collect()
 }
 
-/// Agent 0 in the middle.
+/// Agent 0 is the middle.
 pub(super) fn star(n: usize) -> Edges {
     (1..n).map(|i| (0, i)).collect()
 }
 
-/// All pairs.
 pub(super) fn complete(n: usize) -> Edges {
     all_pairs(n).collect()
 }

@@ -108,7 +108,7 @@ fn lanczos_contraction(graph: &Graph) -> f64 {
     found.min(1.0)
 }
 
-/// One gossip round.
+/// Every agent moves towards its neighbours by the weights of their edges.
 fn apply(graph: &Graph, values: &[f64]) -> Vec<f64> {
     (0..graph.n_agents())
         .map(|i| {

@@ -97,12 +97,10 @@ fn shape(text: &str) -> Result<(usize, usize), String> {
     }
 }
 
-/// A whole number.
 fn count(text: &str) -> Result<usize, String> {
     text.trim().parse().map_err(|_| format!("`{}` is not a whole number", text.trim()))
 }
 
-/// A finite number.
 fn number(text: &str) -> Result<f64, String> {
     let value: Option<f64> = text.trim().parse().ok();
     value.filter(|v| v.is_finite()).ok_or_else(|| format!("`{}` is not a number", text.trim()))

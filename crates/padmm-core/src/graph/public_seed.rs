@@ -15,7 +15,6 @@ impl PublicSeed {
         Self { state: seed }
     }
 
-    /// The next 64 bits.
     pub(crate) fn next_u64(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.state;

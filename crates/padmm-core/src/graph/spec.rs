@@ -19,7 +19,7 @@ pub enum GraphSpec {
     Path,
     /// The first agent in the middle, all others joined to it alone.
     Star,
-    /// Everybody with everybody.
+    /// An edge between every two agents.
     Complete,
     /// A rectangle of agents, row by row, joined to the agents beside, above and below.
     Grid {
@@ -52,7 +52,7 @@ pub enum GraphSpec {
     },
     /// A random connected graph in which every agent has `degree` neighbours.
     Regular {
-        /// Neighbours of each agent.
+        /// How many neighbours each agent has.
         degree: usize,
     },
     /// These edges, by site name. An edge that is listed twice, in either direction, counts once.

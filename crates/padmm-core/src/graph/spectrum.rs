@@ -19,9 +19,9 @@ use super::Graph;
 /// who has no edges, are zero.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Spectrum {
-    /// Number of agents.
+    /// `N`, the order of all four matrices.
     pub n_agents: usize,
-    /// Number of edges.
+    /// Edges, each counted once.
     pub n_edges: usize,
     /// Whether `L₊` is singular, which is the case exactly for bipartite graphs.
     pub bipartite: bool,
@@ -31,15 +31,15 @@ pub struct Spectrum {
     pub signed: Vec<f64>,
     /// The second smallest eigenvalue of `L₋` (Fiedler): how well connected the graph is.
     pub algebraic_connectivity: f64,
-    /// `φ_max(L₊)`.
+    /// `φ_max(L₊)`, the largest of `signless`.
     pub signless_max: f64,
     /// `φ_min(L₊)`, the smallest that is not zero.
     pub signless_min: f64,
-    /// `φ_max(L₋)`.
+    /// `φ_max(L₋)`, the largest of `signed`.
     pub signed_max: f64,
     /// `φ_min(L₋)`, the smallest that is not zero; the same as the algebraic connectivity.
     pub signed_min: f64,
-    /// `φ_max(Q)`.
+    /// `φ_max(Q)`, the root of half of `signed_max`.
     pub root_max: f64,
     /// `φ_min(Q)`, the smallest that is not zero.
     pub root_min: f64,

@@ -16,12 +16,12 @@ pub(crate) fn row(data: &Dataset, r: usize) -> Vec<f64> {
     a.iter().map(|v| row.scale * v).collect()
 }
 
-/// `t_r = a_rᵀx`
+/// `t_r = a_rᵀx`, the margin of record `r`.
 pub(crate) fn margin(data: &Dataset, r: usize, x: &[f64]) -> f64 {
     row(data, r).iter().zip(x).map(|(a, x)| a * x).sum()
 }
 
-/// `Σ_r ℓ(z_r, t_r)`
+/// `Σ_r ℓ(z_r, t_r)` over the records in `range`.
 pub(crate) fn loss(loss: Loss, data: &Dataset, range: Range<usize>, x: &[f64]) -> f64 {
     range.map(|r| loss.value(data.labels()[r], margin(data, r, x))).sum()
 }
@@ -63,7 +63,7 @@ pub(crate) fn curvature(loss: Loss, data: &Dataset, r: usize, x: &[f64]) -> f64 
     loss.curvature(data.labels()[r], margin(data, r, x))
 }
 
-/// `Σ_r f_r a_r`
+/// `Σ_r f_r a_r`, where `factor` gives `f_r`.
 fn sum_of_rows(data: &Dataset, range: Range<usize>, factor: impl Fn(usize) -> f64) -> Vec<f64> {
     let mut sum = vec![0.0; data.n_features()];
     for r in range {

@@ -8,7 +8,7 @@ use serde_json::Value;
 /// The declaration of such a setting. Flags, keys of files, keywords of Python and the documentation are made from it.
 #[derive(Clone, Copy, Debug)]
 pub struct OwnSetting {
-    /// As in a plan.
+    /// In kebab case, as keys and flags have it.
     pub name: &'static str,
     /// One letter or word for a value, for help texts.
     pub value: &'static str,
@@ -16,9 +16,9 @@ pub struct OwnSetting {
     pub help: &'static str,
     /// The value of the method's own paper, where it has one.
     pub default: f64,
-    /// Whether a value is allowed,
+    /// Whether a value is within range.
     pub allows: fn(f64) -> bool,
-    /// and the same in words.
+    /// The same range in words, for the error.
     pub rule: &'static str,
 }
 
@@ -29,7 +29,7 @@ pub struct OwnSetting {
 pub struct OwnSettings(BTreeMap<String, Value>);
 
 impl OwnSettings {
-    /// The same with one more.
+    /// The same settings with this one added or replaced.
     #[must_use]
     pub fn with(mut self, name: &str, value: f64) -> Self {
         self.0.insert(name.to_owned(), value.into());

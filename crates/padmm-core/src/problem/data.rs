@@ -202,7 +202,7 @@ impl Dataset {
         self.n_features
     }
 
-    /// Number of dense leading columns.
+    /// Dense columns, which come first; all others are one-hot.
     pub fn n_numeric(&self) -> usize {
         self.n_numeric
     }
@@ -227,7 +227,7 @@ impl Dataset {
         &self.labels
     }
 
-    /// Record `r`, counted from zero.
+    /// The encoded record `r`, counted from zero; panics if there is none.
     pub fn row(&self, r: usize) -> Row<'_> {
         Row {
             numeric: &self.numeric[r * self.stride..][..self.n_numeric],

@@ -37,7 +37,7 @@ macro_rules! with_shape {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Loss {
-    /// `ln(1 + e^{−zt})`
+    /// `ln(1 + e^{−zt})`, logistic regression
     Logistic,
     /// `max(1 − zt, 0)`, the linear support vector machine
     Hinge,
@@ -80,12 +80,12 @@ impl Loss {
         matches!(self, Self::Logistic | Self::Hinge | Self::HuberizedHinge { .. })
     }
 
-    /// `ℓ(z, t)` of one record.
+    /// `ℓ(z, t)` of one record with this label and margin.
     pub fn value(&self, label: f64, margin: f64) -> f64 {
         with_shape!(self, shape => shape.value(label, margin))
     }
 
-    /// `∂ℓ/∂t` of one record.
+    /// `∂ℓ/∂t` of one record, between `−L₁` and `L₁` where there is a bound.
     pub(crate) fn slope(&self, label: f64, margin: f64) -> f64 {
         with_shape!(self, shape => shape.slope(label, margin))
     }

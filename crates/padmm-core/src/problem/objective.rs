@@ -27,7 +27,7 @@ const MOST_TASKS: usize = 64;
 /// Some records that enter the objective with one weight.
 #[derive(Clone, Copy)]
 pub struct Part<'a> {
-    /// The records, all of them.
+    /// All records of the part; none are left out.
     pub data: &'a Dataset,
     /// What each record's loss is multiplied by.
     pub weight: f64,
@@ -104,7 +104,7 @@ struct TaskBuffers {
     gradient: kernel::GradientSums,
     /// One entry a column: the Hessian's diagonal, or its product with a vector.
     by_column: Vec<f64>,
-    /// One entry a record.
+    /// One entry for each of the task's records.
     margins: Vec<f64>,
     curvatures: Vec<f64>,
     /// The upper triangle of a row-major matrix.
@@ -150,7 +150,7 @@ impl<'a> Objective<'a> {
         Objective { loss, slopes_are_weights: true, ..*self }
     }
 
-    /// `p`, the dimension of `x`.
+    /// `p`: how many coordinates `x` has.
     pub fn n_features(&self) -> usize {
         self.n_features
     }

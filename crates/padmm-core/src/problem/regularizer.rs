@@ -15,28 +15,28 @@ pub(crate) use crate::vector::{norm, norm_up};
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Regularizer {
-    /// `R(x) = 0`
+    /// `R(x) = 0`, no regulariser
     None,
-    /// `R(x) = Λ‖x‖²`
+    /// `R(x) = Λ‖x‖²`, the ridge
     L2 {
-        /// `Λ ≥ 0`
+        /// `Λ ≥ 0`, shared by all sites
         strength: f64,
     },
-    /// `R(x) = Λ‖x‖₁`
+    /// `R(x) = Λ‖x‖₁`, the lasso
     L1 {
-        /// `Λ ≥ 0`
+        /// `Λ ≥ 0`, shared by all sites
         strength: f64,
     },
     /// `R(x) = Λ(r‖x‖₁ + (1 − r)‖x‖²)`
     ElasticNet {
-        /// `Λ ≥ 0`
+        /// `Λ ≥ 0`, shared by all sites
         strength: f64,
         /// r, between 0 and 1
         l1_ratio: f64,
     },
     /// `R(x) = Λ Σ_g √|g| ‖x_g‖₂`, a group for the columns of one source column
     GroupLasso {
-        /// `Λ ≥ 0`
+        /// `Λ ≥ 0`, shared by all sites
         strength: f64,
     },
 }
@@ -78,7 +78,7 @@ pub struct RegularizerTerm {
 }
 
 impl RegularizerTerm {
-    /// `weight · R(x)` over `space`.
+    /// `weight · R(x)` over the columns of `space`; an intercept among them is not penalised.
     pub fn new(regularizer: &Regularizer, space: &FeatureSpace, weight: f64) -> Self {
         let mut p = Self { curvature: 0.0, l1: 0.0, groups: vec![], free: space.intercept };
         match *regularizer {

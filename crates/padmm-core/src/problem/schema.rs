@@ -37,7 +37,7 @@ pub enum MissingRule {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RangeRule {
-    /// It becomes the nearer bound.
+    /// It becomes the nearer of the two bounds.
     Clip,
     /// It is an error that names row and column.
     Error,
@@ -58,7 +58,7 @@ pub enum UnknownRule {
 pub enum Label {
     /// Two classes, encoded as +1 and −1; any text outside both lists is an error.
     Binary {
-        /// Name of the column.
+        /// Its name in the file's header.
         column: String,
         /// Texts that mean +1.
         positive: Vec<String>,
@@ -67,7 +67,7 @@ pub enum Label {
     },
     /// A number for regression, scaled from its public bounds to \[0, 1\].
     Numeric {
-        /// Name of the column.
+        /// Its name in the file's header.
         column: String,
         /// The number that becomes 0.
         lower: f64,
@@ -93,7 +93,7 @@ impl Label {
 /// The column that says which site a record belongs to.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Site {
-    /// Name of the column.
+    /// Its name in the file's header.
     pub column: String,
     /// The sites that may occur, in the order they are numbered; if absent, sites are numbered as they appear.
     pub values: Option<Vec<String>>,
@@ -102,9 +102,9 @@ pub struct Site {
 /// A column that is neither label nor site.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Column {
-    /// Name in the file's header.
+    /// Its name in the file's header.
     pub name: String,
-    /// What it becomes.
+    /// What its cells become in an encoded record.
     pub kind: ColumnKind,
     /// Texts that mean "missing" in this column, beside the schema's own.
     pub missing_values: Vec<String>,
@@ -131,7 +131,7 @@ pub enum ColumnKind {
         /// Public value that stands in for a missing one.
         fill: Option<String>,
     },
-    /// Read by nobody.
+    /// Left out of the encoded record; it may hold anything.
     Ignored,
 }
 
@@ -166,7 +166,7 @@ impl Schema {
         self.missing
     }
 
-    /// The label's column.
+    /// The column that is to be predicted.
     pub fn label(&self) -> &Label {
         &self.label
     }
@@ -176,7 +176,7 @@ impl Schema {
         self.site.as_ref()
     }
 
-    /// All other columns.
+    /// Every column but label and site, in the schema's order.
     pub fn columns(&self) -> &[Column] {
         &self.columns
     }
@@ -209,7 +209,6 @@ impl Schema {
         FeatureSpace { names, groups, intercept }
     }
 
-    /// Number of numeric feature columns.
     fn n_numeric(&self) -> usize {
         self.columns.iter().filter(|c| matches!(c.kind, ColumnKind::Numeric { .. })).count()
     }

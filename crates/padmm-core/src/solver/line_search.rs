@@ -13,7 +13,6 @@ const CONTRACTION: f64 = 0.5;
 /// Differences of the value below this part of it are rounding.
 const VALUE_ROUNDING: f64 = 1e-13;
 
-/// A point with its gradient.
 #[derive(Default)]
 pub(crate) struct Point {
     pub x: Vec<f64>,

@@ -40,7 +40,7 @@ pub enum Status {
 /// The end of a solve: a point, how far it can be from the minimiser, and what it cost.
 #[derive(Clone, Debug)]
 pub struct Solution {
-    /// Whether the tolerance was reached.
+    /// Whether `residual` is within the tolerance that was asked for.
     pub status: Status,
     /// The best point found, whatever the status.
     pub point: Vec<f64>,

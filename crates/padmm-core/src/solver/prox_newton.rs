@@ -1,6 +1,8 @@
 //! Proximal Newton for nonsmooth regularisers: the smooth part is replaced by its quadratic model, and that model plus the
 //! regulariser is minimised by coordinate (or group) descent in the model's own small space.
 
+#![allow(clippy::float_cmp, reason = "what is meant is equality to the bit")]
+
 use super::{Progress, Solution, Solver};
 use crate::objective::Objective;
 use crate::regularizer::{RegularizerTerm, shrink_group, soft_threshold};

@@ -12,9 +12,9 @@ use crate::graph::{Graph, Spectrum};
 /// consensus.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ConvexReport {
-    /// `(η/K) ‖Qx⁰‖²`.
+    /// `(η/K) ‖Qx⁰‖²`: what disagreement at the start costs.
     pub disagreement_term: f64,
-    /// `(η/K) ‖x⁰ − x*‖²_{L₊/2}`.
+    /// `(η/K) ‖x⁰ − x*‖²_{L₊/2}`: what distance from the optimum costs.
     pub distance_term: f64,
     /// The paper's noise term; none for a decay of 1, where it is infinite.
     pub paper_noise_term: Option<f64>,
@@ -31,7 +31,6 @@ pub struct ConvexReport {
 }
 
 impl ConvexReport {
-    /// Evaluates the three bounds.
     pub(super) fn of(input: &TheoryInput, spectrum: &Spectrum) -> Self {
         let scale = input.penalty / input.rounds as f64;
         let disagreement_term = scale * input.start.disagreement_squared;

@@ -19,7 +19,7 @@ pub struct FreeParameters {
     pub slack: Option<f64>,
 }
 
-/// What Theorem 4 comes to.
+/// What Theorem 4 says about a run, or why it says nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StrongVerdict {
@@ -35,14 +35,14 @@ pub enum StrongVerdict {
     DecayTooSlow,
     /// There is a rate and the noise decays faster, but the penalty is not the one that the theorem fixes.
     OtherPenalty,
-    /// All conditions hold.
+    /// All conditions hold: the rate is a promise.
     Applies,
 }
 
 /// Theorem 4, evaluated; what was not reached is none.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct StrongReport {
-    /// Where the theorem stands.
+    /// Which condition fails first, or that none does.
     pub verdict: StrongVerdict,
     /// What `1 + ζ` must exceed even for `b → 0`: `φ_max²(L₊) / φ_min²(L₊)`.
     pub needed: f64,
@@ -53,26 +53,26 @@ pub struct StrongReport {
     pub shortfall: f64,
     /// The smallest `κ₂` that meets the precondition for some `b`.
     pub smallest_gradient_weight: Option<f64>,
-    /// The rate and its constants.
+    /// The rate with its constants; `None` unless they meet the precondition.
     pub rate: Option<Rate>,
 }
 
 /// The rate of Theorem 4 for one choice of constants.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Rate {
-    /// `κ₂`.
+    /// `κ₂`, given or chosen: see [`FreeParameters`].
     pub gradient_weight: f64,
-    /// `κ₄`.
+    /// `κ₄`, given or chosen: see [`FreeParameters`].
     pub noise_weight: f64,
     /// `ζ` at this `κ₂`.
     pub gain: f64,
-    /// `b`.
+    /// `b`, given or chosen: see [`FreeParameters`].
     pub split: f64,
     /// `min(H₁, H₂)`, which `θ` must stay below.
     pub slack_limit: f64,
-    /// `θ`.
+    /// `θ`, given or chosen: see [`FreeParameters`].
     pub slack: f64,
-    /// `W`.
+    /// `W`: errors shrink at least by this factor in each round.
     pub contraction: f64,
     /// The penalty `η` that the theorem's lemma fixes for these constants.
     pub required_penalty: f64,

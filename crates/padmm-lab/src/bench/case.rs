@@ -26,7 +26,7 @@ use super::{best, median};
 /// Gradient norm that a local solve is measured to.
 pub const TOLERANCE: f64 = 1e-8;
 
-/// What is done.
+/// The pieces of our own work that can be timed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Work {
@@ -45,21 +45,21 @@ pub enum Work {
 /// Work, its data and its network.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Case {
-    /// What is done.
+    /// Which piece of work is timed.
     pub work: Work,
     /// Of what records, as in [`Shape`].
     pub shape: String,
-    /// How many.
+    /// How many records all agents have together; Adult's own are as many as there are.
     pub n_records: usize,
-    /// Agents.
+    /// How many agents share the records.
     pub n_agents: usize,
-    /// Their graph.
+    /// Their graph, as settings write it.
     pub graph: String,
-    /// Rounds.
+    /// Private rounds of one run.
     pub rounds: u32,
-    /// The algorithm.
+    /// Which algorithm the agents run, with its defaults.
     pub algorithm: AlgorithmKind,
-    /// Threads.
+    /// Size of the thread pool that does the work.
     pub threads: usize,
     /// Repetitions, of which the best counts.
     pub repeat: usize,
@@ -70,26 +70,26 @@ pub struct Case {
     pub limit: bool,
 }
 
-/// What came out.
+/// What a case was measured to take, and what it computed.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Answer {
     /// Best seconds of each piece: others on the machine can only add to them.
     pub seconds: BTreeMap<String, f64>,
-    /// Other numbers.
+    /// Other numbers by name: medians, norms, bytes and speeds.
     pub facts: BTreeMap<String, f64>,
-    /// The models that came out.
+    /// Models to compare with the peers', by the piece that computed them.
     pub points: BTreeMap<String, Vec<f64>>,
     /// The most memory that the process had, where the system says.
     pub peak_bytes: Option<f64>,
 }
 
 impl Answer {
-    /// Seconds of a piece.
+    /// Best seconds of a piece; an error names a piece that was not timed.
     pub fn time(&self, what: &str) -> anyhow::Result<f64> {
         self.seconds.get(what).copied().with_context(|| format!("the case did not time '{what}'"))
     }
 
-    /// Another number.
+    /// A number by its name; an error names one that the case does not have.
     pub fn fact(&self, what: &str) -> anyhow::Result<f64> {
         self.facts.get(what).copied().with_context(|| format!("the case has no '{what}'"))
     }
@@ -132,7 +132,7 @@ impl Case {
         Ok(())
     }
 
-    /// Measures it here.
+    /// Measures it in this process, in a thread pool of its own.
     pub fn measure(&self) -> anyhow::Result<Answer> {
         rayon::ThreadPoolBuilder::new().num_threads(self.threads).build()?.install(|| self.measure_in_pool())
     }
@@ -173,7 +173,6 @@ impl Case {
         Ok(answer)
     }
 
-    /// The network.
     fn simulation(&self) -> anyhow::Result<PreparedSimulation> {
         let shape: Shape = self.shape.parse()?;
         let made = shape.make(self.n_records, self.n_agents)?;
@@ -351,13 +350,13 @@ fn peak_bytes() -> Option<f64> {
     Some(1024.0 * line.split_whitespace().next()?.parse::<f64>().ok()?)
 }
 
-/// Losses of kept models.
+/// Losses of the models that sites keep, beside the best possible.
 pub struct LossAt {
     /// Mean over runs, on all records.
     pub loss: f64,
-    /// Standard deviation over runs.
+    /// Standard deviation of the loss over runs.
     pub deviation: f64,
-    /// Of the pooled optimum.
+    /// Loss of the pooled optimum on the same records.
     pub optimum: f64,
 }
 

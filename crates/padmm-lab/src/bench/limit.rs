@@ -15,7 +15,7 @@ const TRIES: usize = 5;
 /// What one machine reached with a number of threads.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Limit {
-    /// Threads.
+    /// Threads of the pool that it was measured in.
     pub threads: usize,
     /// Bytes a second that a sum over a large array reads.
     pub bytes_per_second: f64,

@@ -24,7 +24,7 @@ pub use run::run;
 pub use scale::scale;
 pub use solve::solve;
 
-/// Where and how to measure.
+/// Where to measure, how thoroughly, and who is told.
 pub struct Bench<'a> {
     /// Folder for the peers' environments and the problems that they read.
     pub folder: PathBuf,
@@ -52,7 +52,7 @@ pub(crate) fn best(seconds: &[f64]) -> f64 {
     seconds.iter().copied().fold(f64::INFINITY, f64::min)
 }
 
-/// The median.
+/// Middle value, or the mean of the middle two.
 pub(crate) fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);

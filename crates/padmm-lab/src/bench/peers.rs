@@ -18,9 +18,9 @@ const PROGRAMS: [(&str, &str); 3] = [
 /// A set of Python packages that some peers need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Environment {
-    /// numpy, scipy, scikit-learn.
+    /// For the plain program of `peers.py`: numpy, scipy and scikit-learn.
     Science,
-    /// Flower.
+    /// For a round of the federated framework Flower.
     Flower,
     /// diffprivlib, with the scikit-learn of its time.
     Central,

@@ -6,9 +6,9 @@ use serde_json::{Map, Value, json};
 /// A number that a row has to reach.
 #[derive(Clone, Debug, Serialize)]
 pub struct Target {
-    /// In words.
+    /// The bound, such as `≥ 10` or `≤ 2`.
     pub text: String,
-    /// Whether it was.
+    /// Whether the row reaches it.
     pub met: bool,
 }
 
@@ -24,10 +24,10 @@ impl Target {
     }
 }
 
-/// One piece of work.
+/// One piece of work with its times, or another number.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Row {
-    /// What was done.
+    /// The work in words, as it is listed.
     pub work: String,
     /// Our seconds, with two threads unless the row says otherwise.
     pub seconds: Option<f64>,
@@ -35,9 +35,9 @@ pub struct Row {
     pub one_thread_seconds: Option<f64>,
     /// The most memory of our process, in bytes.
     pub peak_bytes: Option<f64>,
-    /// The fastest peer.
+    /// Name of the fastest peer on the same problem; `None` where it has none.
     pub peer: Option<String>,
-    /// Its seconds.
+    /// Seconds that this peer takes.
     pub peer_seconds: Option<f64>,
     /// The most memory of its process, in bytes.
     pub peer_peak_bytes: Option<f64>,
@@ -47,12 +47,12 @@ pub struct Row {
     pub ratio_to_limit: Option<f64>,
     /// Any other number that the row is about.
     pub value: Option<f64>,
-    /// What it should be.
+    /// What the ratio or the value has to reach; `None` where nothing is asked.
     pub target: Option<Target>,
 }
 
 impl Row {
-    /// Our own time alone.
+    /// Our own time, without any peer yet.
     pub fn ours(work: impl Into<String>, seconds: f64, peak_bytes: Option<f64>) -> Self {
         Self { work: work.into(), seconds: Some(seconds), peak_bytes, ..Self::default() }
     }
@@ -62,7 +62,7 @@ impl Row {
         Self { work: work.into(), value: Some(value), ..Self::default() }
     }
 
-    /// The same beside a peer.
+    /// Adds the fastest peer, and how many times our time it takes.
     pub fn against(self, peer: impl Into<String>, peer_seconds: f64, peer_peak_bytes: Option<f64>) -> Self {
         let ratio_to_best_peer = self.seconds.map(|s| peer_seconds / s);
         Self {
@@ -74,7 +74,7 @@ impl Row {
         }
     }
 
-    /// With what it should be.
+    /// Adds a number that the row has to reach.
     pub fn target(self, target: Target) -> Self {
         Self { target: Some(target), ..self }
     }
@@ -104,24 +104,24 @@ impl Row {
 /// All rows, and the numbers that they come to.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
-    /// The rows.
+    /// One for each piece of work, in the order of measurement.
     pub rows: Vec<Row>,
-    /// Named numbers.
+    /// Named numbers that are about more than one row.
     pub summary: Map<String, Value>,
 }
 
 impl Report {
-    /// Adds a row.
+    /// Appends a row to those that are there.
     pub fn row(&mut self, row: Row) {
         self.rows.push(row);
     }
 
-    /// Names a number.
+    /// Adds a named number to the summary, or replaces it.
     pub fn note(&mut self, name: &str, value: impl Into<Value>) {
         self.summary.insert(name.to_owned(), value.into());
     }
 
-    /// Whether every target is met.
+    /// Whether every target is met; rows without one do not count.
     pub fn all_met(&self) -> bool {
         self.rows.iter().filter_map(|r| r.target.as_ref()).all(|t| t.met)
     }
@@ -132,7 +132,7 @@ impl Report {
         self.summary.insert(name.to_owned(), other.summary.into());
     }
 
-    /// As JSON.
+    /// The summary's numbers, all rows, and whether all targets are met.
     pub fn json(&self) -> Value {
         let mut all = self.summary.clone();
         all.insert("all_targets_met".to_owned(), self.all_met().into());

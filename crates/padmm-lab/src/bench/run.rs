@@ -19,7 +19,7 @@ const AGREEMENT: f64 = 1e-6;
 const TRIAL_ROUNDS: u32 = 4;
 /// What a second thread is to give.
 const TWO_THREADS: f64 = 1.8;
-/// Rounds of the framework.
+/// Rounds that Flower is timed over.
 const FLOWER_ROUNDS: u32 = 12;
 
 /// A way to write the program.

@@ -11,7 +11,6 @@ pub(super) struct Runs {
     one: Vec<Answer>,
 }
 
-/// The best of some answers.
 pub(super) fn best_of(answers: &[Answer], what: &str) -> anyhow::Result<f64> {
     Ok(best(&answers.iter().map(|a| a.time(what)).collect::<Result<Vec<_>, _>>()?))
 }
@@ -22,12 +21,10 @@ pub(super) fn to_limit(answers: &[Answer], what: &str, passes: f64) -> anyhow::R
 }
 
 impl Runs {
-    /// None yet.
     pub(super) fn of(case: Case) -> Self {
         Self { case, two: vec![], one: vec![] }
     }
 
-    /// What is run.
     pub(super) fn case(&self) -> &Case {
         &self.case
     }
@@ -38,13 +35,13 @@ impl Runs {
         Ok(())
     }
 
-    /// Another with one.
+    /// Another process with one thread.
     pub(super) fn again_alone(&mut self) -> anyhow::Result<()> {
         self.one.push(Case { threads: 1, ..self.case.clone() }.in_child()?);
         Ok(())
     }
 
-    /// Seconds of a run.
+    /// Best seconds of a run over all processes with two threads.
     pub(super) fn seconds(&self) -> anyhow::Result<f64> {
         best_of(&self.two, "run")
     }
@@ -54,7 +51,6 @@ impl Runs {
         Ok(median(&self.two.iter().map(|a| a.fact("median run")).collect::<Result<Vec<_>, _>>()?))
     }
 
-    /// Seconds of a round.
     pub(super) fn seconds_per_round(&self) -> anyhow::Result<f64> {
         Ok(self.seconds()? / f64::from(self.case.rounds))
     }
@@ -70,12 +66,10 @@ impl Runs {
         Ok(row.alone(runs * best_of(&self.one, "run")?))
     }
 
-    /// A row for a run.
     pub(super) fn row(&self, what: impl Into<String>) -> anyhow::Result<Row> {
         self.row_of(what, 1.0)
     }
 
-    /// A row for a round.
     pub(super) fn row_of_a_round(&self, what: impl Into<String>) -> anyhow::Result<Row> {
         self.row_of(what, 1.0 / f64::from(self.case.rounds))
     }

@@ -7,7 +7,6 @@ use super::peers::{Environment, number};
 use super::runs::Runs;
 use super::{Bench, Report, Row, Target};
 
-/// Rounds that are timed.
 const ROUNDS: u32 = 50;
 /// Rounds of the peer, whose time is taken a round at a time.
 const PEER_ROUNDS: u32 = 2;
@@ -18,7 +17,8 @@ const LARGEST_DENSE: usize = 1_000_000;
 /// Bytes that ten million records may take.
 const MEMORY: f64 = 1.5e9;
 
-/// All of it.
+/// How time grows with agents, records and columns, and how far gradients are from the machine's
+/// limits.
 pub fn scale(bench: &Bench<'_>) -> anyhow::Result<Report> {
     let mut report = Report::default();
     gradients(bench, &mut report)?;

@@ -19,17 +19,17 @@ const SPARSE_COLUMNS: usize = 10;
 const ADULT_NUMBERS: usize = 6;
 const ADULT_VALUES: [usize; 8] = [8, 16, 7, 14, 6, 5, 2, 40];
 
-/// Seed of everything random.
+/// Seed of splits, random graphs and noise; made records have seeds of their own.
 pub const SEED: u64 = 1;
 
-/// What a record looks like.
+/// What the records of a case look like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// The records of Adult themselves.
     Adult,
     /// Like Adult's: six numbers and eight categorical columns with as many values each as Adult's have.
     OneHot,
-    /// So many numbers.
+    /// This many numbers, and nothing categorical.
     Dense(usize),
     /// One-hot columns, so many in all, ten of them one in each record.
     Sparse(usize),
@@ -63,9 +63,9 @@ impl FromStr for Shape {
 
 /// Records of several agents, and the columns that they share.
 pub struct Made {
-    /// One set an agent.
+    /// One data set for each agent.
     pub shards: Vec<Dataset>,
-    /// The columns.
+    /// The encoded columns, which all of them share.
     pub space: FeatureSpace,
 }
 

@@ -29,7 +29,7 @@ enum What {
     Run(How),
     /// Growth with agents, records and columns, and the distance from the machine's limits
     Scale(How),
-    /// All of it
+    /// Everything above, in one report
     All(How),
     /// One piece of work in this process, as JSON; the others start themselves so
     #[command(hide = true)]
@@ -53,7 +53,7 @@ struct How {
     /// Print one JSON object
     #[arg(long)]
     json: bool,
-    /// No progress
+    /// Show no progress while it runs
     #[arg(long, short)]
     quiet: bool,
 }

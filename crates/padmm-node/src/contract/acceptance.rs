@@ -17,7 +17,7 @@ pub struct Acceptance {
     pub plan: PlanHash,
     /// The site that accepts it, as the plan names it.
     pub site: SiteName,
-    /// By the site's identity key.
+    /// By the site's identity key, over hash and name.
     pub signature: Signature,
 }
 
@@ -57,7 +57,7 @@ impl Acceptance {
         text::parse(&text, path)
     }
 
-    /// The text of the file.
+    /// The text of the `.accept` file, with a comment for people.
     pub fn to_toml(&self) -> String {
         let comment = format!("# {} accepts the plan with this hash.\n", self.site);
         comment + &toml::to_string(self).expect("an acceptance is plain text")

@@ -15,7 +15,7 @@ pub struct Difference {
     pub field: String,
     /// Its value in the first, if it has one.
     pub here: Option<String>,
-    /// Its value in the second.
+    /// Its value in the second, if it has one.
     pub there: Option<String>,
 }
 

@@ -23,7 +23,8 @@ use crate::identity::{Fingerprint, SiteName};
 pub struct SiteEntry {
     /// By which the other sites know it; unique in the plan.
     pub name: SiteName,
-    /// Its usable records; public under replace-one adjacency, and part of its sensitivity.
+    /// Rows of its file, usable or not; public under replace-one adjacency, and part of its
+    /// sensitivity.
     pub records: usize,
     /// The fingerprint of its identity key.
     pub fingerprint: Fingerprint,
@@ -33,7 +34,7 @@ pub struct SiteEntry {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "policy", rename_all = "kebab-case", rename_all_fields = "kebab-case", deny_unknown_fields)]
 pub enum Silence {
-    /// The others wait for it.
+    /// The others wait for it without limit.
     Wait,
     /// Its neighbours continue without it.
     Leave {
@@ -76,7 +77,7 @@ pub struct ContractDraft {
     pub edges: Vec<(String, String)>,
     /// What is computed, and at which cost.
     pub settings: PlanDraft,
-    /// What is done about silence.
+    /// What becomes of a run when a site is not heard of.
     pub silence: Silence,
     /// An authority, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -84,7 +85,7 @@ pub struct ContractDraft {
     /// The sites, in the order in which agents are numbered.
     #[serde(rename = "site")]
     pub sites: Vec<SiteEntry>,
-    /// What the columns mean.
+    /// What the columns of every site's file mean.
     pub schema: Schema,
 }
 

@@ -12,19 +12,12 @@ use crate::identity::{Fingerprint, IdentityError, SiteName};
 
 /// Why a plan, an acceptance or a card for a plan is refused.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the message of each variant says what its fields hold")]
 pub enum ContractError {
-    /// A file cannot be read.
     #[error("cannot read {}: {problem}", path.display())]
-    Read {
-        /// As it was named.
-        path: PathBuf,
-        /// What the system said.
-        problem: std::io::Error,
-    },
-    /// A file is not understood.
+    Read { path: PathBuf, problem: std::io::Error },
     #[error("{}{}: {problem}", path.display(), line.map(|l| format!(", line {l}")).unwrap_or_default())]
     Text {
-        /// As it was named.
         path: PathBuf,
         /// The line, where it is known.
         line: Option<usize>,
@@ -36,7 +29,6 @@ pub enum ContractError {
         "the file has format {found}, and this program reads format {known}: use the same version of padmm at all sites"
     )]
     Format {
-        /// The format that it states.
         found: u32,
         /// The newest format that this program reads.
         known: u32,
@@ -48,12 +40,11 @@ pub enum ContractError {
     Program {
         /// The version that the plan states.
         found: String,
-        /// The version of this program.
         here: &'static str,
     },
     /// The schema is not the one whose hash the plan states.
     #[error(
-        "the plan's schema does not have the hash that the plan states ({stated}, it has {found}): somebody changed one of them; make a new plan with `padmm plan new`"
+        "the plan's schema does not have the hash that the plan states ({stated}, it has {found}): somebody changed one of them; make a new plan with `padmm-site plan new`"
     )]
     SchemaHash {
         /// The hash that the plan states.
@@ -61,12 +52,12 @@ pub enum ContractError {
         /// The hash that its schema has.
         found: String,
     },
-    /// The settings are refused.
+    /// A setting of the plan is out of range, or contradicts another.
     #[error("[settings]: {0}")]
     Settings(#[from] PlanError),
     /// A plan that leaves the penalty open.
     #[error(
-        "[settings] has no `penalty`: all sites must use the same number; `padmm plan new` derives one and writes it down"
+        "[settings] has no `penalty`: all sites must use the same number; `padmm-site plan new` derives one and writes it down"
     )]
     NoPenalty,
     /// Noise that is not exact on a computer.
@@ -100,25 +91,19 @@ pub enum ContractError {
         /// The kind of label that the loss needs.
         needed: &'static str,
     },
-    /// A network of one.
+    /// One site, or none, has nobody to exchange models with.
     #[error("the plan has {found} sites: it needs at least two")]
-    TooFewSites {
-        /// Sites that the plan lists.
-        found: usize,
-    },
+    TooFewSites { found: usize },
     /// More sites than anybody has tried.
     #[error("the plan has {found} sites, and at most {MAX_SITES} are supported")]
-    TooManySites {
-        /// Sites that the plan lists.
-        found: usize,
-    },
-    /// Two sites of one name.
+    TooManySites { found: usize },
+    /// Names are how sites know each other, and two are the same.
     #[error("two sites of the plan are called {name}: site names must differ")]
     RepeatedSite {
         /// As the plan or the flag has it.
         name: SiteName,
     },
-    /// Two sites of one identity.
+    /// Two entries of the plan would be one site.
     #[error("{first} and {second} have the same fingerprint in the plan: every site has its own identity")]
     RepeatedFingerprint {
         /// The site that is listed first.
@@ -126,29 +111,21 @@ pub enum ContractError {
         /// The site that is listed after it.
         second: SiteName,
     },
-    /// A site without records.
+    /// A site that has nothing to learn from.
     #[error("{site} has 0 records in the plan: a site takes part with at least one")]
-    NoRecords {
-        /// As the plan names it.
-        site: SiteName,
-    },
-    /// The edges are no graph.
+    NoRecords { site: SiteName },
+    /// The edges do not make a connected graph over the sites.
     #[error("`edges`: {0}")]
     Graph(#[from] GraphError),
     /// No noise, tolerance or penalty follows from the settings.
     #[error(transparent)]
     Calibration(#[from] CalibrationError),
-    /// Patience that is too short.
+    /// A pause of the network would be taken for a loss.
     #[error(
         "[silence] has after-seconds = {found}, but it must be at least {least}: a pause of the network is no loss"
     )]
-    Silence {
-        /// What the plan says.
-        found: u32,
-        /// What is allowed instead.
-        least: u32,
-    },
-    /// The authority, or a card.
+    Silence { found: u32, least: u32 },
+    /// The authority of the plan, or a card, is refused.
     #[error(transparent)]
     Identity(#[from] IdentityError),
     /// A site that takes no part.
@@ -156,7 +133,6 @@ pub enum ContractError {
     UnknownSite {
         /// As the plan or the flag has it.
         name: String,
-        /// Names of the plan's sites.
         known: Vec<String>,
     },
     /// A card or key with another fingerprint than the plan's.
@@ -164,23 +140,20 @@ pub enum ContractError {
         "the plan names {site} by the fingerprint {planned}, and this card or key has {found}: it is another identity; ask {site} for its card, or make a new plan"
     )]
     OtherFingerprint {
-        /// As the plan names it.
         site: SiteName,
         /// The fingerprint that the plan states.
         planned: Fingerprint,
-        /// Of the card or key.
         found: Fingerprint,
     },
-    /// An acceptance of another plan.
+    /// The signature may be genuine, but it is for another plan.
     #[error(
-        "{site} accepted another plan ({accepted}, this one is {here}): `padmm plan diff` shows where two plans differ"
+        "{site} accepted another plan ({accepted}, this one is {here}): `padmm-site plan diff` shows where two plans differ"
     )]
     OtherPlan {
         /// The site whose acceptance it is.
         site: SiteName,
         /// Hash of the plan that was accepted.
         accepted: String,
-        /// The plan at hand.
         here: String,
     },
     /// An acceptance that its site did not sign.

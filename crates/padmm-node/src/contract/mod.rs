@@ -83,7 +83,7 @@ pub struct Contract {
 }
 
 impl Contract {
-    /// Reads and checks a `plan.toml`.
+    /// Reads a `plan.toml` and checks all of it; errors name the line where it is known.
     pub fn read(path: &Path) -> Result<Self, ContractError> {
         let text = std::fs::read_to_string(path)
             .map_err(|problem| ContractError::Read { path: path.to_owned(), problem })?;
@@ -110,12 +110,12 @@ impl Contract {
         &self.draft
     }
 
-    /// What people call the run.
+    /// What people call the run; its folder at every site has this name.
     pub fn name(&self) -> &SiteName {
         &self.draft.name
     }
 
-    /// What it is known by.
+    /// The hash of its contents, by which sites know that they hold the same plan.
     pub fn hash(&self) -> PlanHash {
         self.hash
     }
@@ -125,7 +125,7 @@ impl Contract {
         &self.plan
     }
 
-    /// What the columns mean.
+    /// What the columns of every site's file mean.
     pub fn schema(&self) -> &Schema {
         &self.draft.schema
     }
@@ -145,7 +145,7 @@ impl Contract {
         &self.draft.sites
     }
 
-    /// The place of a site.
+    /// The place of a site in [`Contract::sites`]; an error lists those that there are.
     pub fn site_index(&self, name: &SiteName) -> Result<usize, ContractError> {
         self.sites().iter().position(|site| site.name == *name).ok_or_else(|| ContractError::UnknownSite {
             name: name.to_string(),

@@ -40,7 +40,7 @@ pub(super) fn write(contract: &Contract) -> String {
     let edges: String = draft.edges.iter().map(|(a, b)| format!("  [\"{a}\", \"{b}\"],\n")).collect();
     let mut text = format!(
         "# A plan of padmm: what the sites named here agree to compute together, and what it may cost the people in their\n\
-         # records. Nothing in it is secret. Before accepting it: padmm plan check FILE\n\
+         # records. Nothing in it is secret. Before accepting it: padmm-site plan check FILE\n\
          # Its hash (comments and layout do not count): {}\n\
          {}\n\
          # Who sends noisy models to whom. A site's models go to its neighbours only.\n\

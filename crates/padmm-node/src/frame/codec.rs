@@ -96,7 +96,7 @@ impl Writer {
         self
     }
 
-    /// How many of something follow.
+    /// How many of something follow, as 16 bits.
     pub(super) fn count(&mut self, n: usize) -> &mut Self {
         self.put(&u16::try_from(n).expect("a contract has at most 1000 sites").to_le_bytes())
     }

@@ -25,7 +25,7 @@ pub struct CardDraft {
     pub serial: u32,
     /// Signs cards, acceptances and releases.
     pub identity: PublicKey,
-    /// What connections are made with.
+    /// The key that connections to the site are pinned to.
     pub transport: PublicKey,
     /// Where the site listens, as `host:port`.
     #[serde(default)]
@@ -122,7 +122,7 @@ impl Card {
         draft.check()
     }
 
-    /// The text of its file.
+    /// The text of its file, with a comment about the fingerprint.
     pub fn to_toml(&self) -> String {
         let comment = format!(
             "# The card of {}: everything here is public. Compare the fingerprint with its owner over another channel:\n#   {}\n",
@@ -152,7 +152,7 @@ impl Card {
         &self.draft.identity
     }
 
-    /// What connections are made with.
+    /// The key that connections to the site are pinned to.
     pub fn transport(&self) -> &PublicKey {
         &self.draft.transport
     }
@@ -162,7 +162,7 @@ impl Card {
         &self.draft.addresses
     }
 
-    /// URL of its relay.
+    /// URL of the relay that reaches it, if it has one.
     pub fn relay(&self) -> Option<&str> {
         self.draft.relay.as_deref()
     }

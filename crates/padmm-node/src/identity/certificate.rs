@@ -23,11 +23,11 @@ const BACKDATE: u64 = DAY;
 /// How long a certificate is still good for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Expiry {
-    /// Longer than [`WARNING_DAYS`].
+    /// It is valid for longer than [`WARNING_DAYS`].
     Fine,
-    /// For this many whole days.
+    /// It is still valid, but people should be warned.
     Soon {
-        /// Days that are left.
+        /// Whole days until it ends.
         days: u64,
     },
     /// Its last day has passed.
@@ -100,7 +100,7 @@ impl Certificate {
         self.facts.is_own
     }
 
-    /// The last day, as year-month-day.
+    /// The last day on which it is valid, year-month-day.
     pub fn last_day(&self) -> String {
         day(self.facts.until)
     }

@@ -37,11 +37,10 @@ pub enum LogFormat {
     /// Lines that people read: time, level, site, message.
     #[default]
     Human,
-    /// One JSON object a line.
+    /// One JSON object a line, for programs that collect logs.
     Json,
 }
 
-/// The file as written.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ConfigDraft {
@@ -142,7 +141,7 @@ impl SiteConfig {
         self.ledger.as_deref()
     }
 
-    /// How the site logs.
+    /// Whether the log is for people or for programs.
     pub fn log(&self) -> LogFormat {
         self.log
     }
@@ -189,7 +188,6 @@ pub(super) fn draft_text(
     )
 }
 
-/// Text as a TOML string.
 fn quoted(text: &str) -> String {
     toml::Value::String(text.to_owned()).to_string()
 }

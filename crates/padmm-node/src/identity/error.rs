@@ -6,64 +6,36 @@ use super::{Fingerprint, KeyError, SiteName};
 
 /// Why a name, key, certificate, card or home is refused.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the message of each variant says what its fields hold")]
 pub enum IdentityError {
     /// The name of a site or run has letters that are not allowed.
     #[error(
         "'{found}' is not a name: use 1 to 40 lower-case letters, digits and hyphens, with no hyphen at either end"
     )]
-    Name {
-        /// As it was given.
-        found: String,
-    },
-    /// A fingerprint that was mistyped.
+    Name { found: String },
+    /// Text that is not a fingerprint, perhaps mistyped.
     #[error("'{found}' is not a fingerprint: it has 8 groups of 5 digits")]
-    Fingerprint {
-        /// As it was given.
-        found: String,
-    },
-    /// Not a key or signature.
+    Fingerprint { found: String },
+    /// Text that is not a key or a signature.
     #[error(transparent)]
     Key(#[from] KeyError),
     /// A key file whose text is not a key.
     #[error("the key file {} is damaged ({problem}): restore it from a backup", path.display())]
-    KeyFile {
-        /// As it was named.
-        path: PathBuf,
-        /// What its contents are instead.
-        problem: KeyError,
-    },
-    /// Others can read a secret.
-    #[error("{path} can be read by others (mode {mode:03o}): run `chmod 600 {path}`, and `padmm site rotate` if somebody may have read it", path = path.display())]
-    Permissions {
-        /// As it was named.
-        path: PathBuf,
-        /// Its permission bits.
-        mode: u32,
-    },
+    KeyFile { path: PathBuf, problem: KeyError },
+    /// A file with a secret is readable by others than its owner.
+    #[error("{path} can be read by others (mode {mode:03o}): run `chmod 600 {path}`, and `padmm-site site rotate` if somebody may have read it", path = path.display())]
+    Permissions { path: PathBuf, mode: u32 },
     /// A file or folder cannot be read.
     #[error("cannot read {}: {problem}", path.display())]
-    Read {
-        /// The file or folder.
-        path: PathBuf,
-        /// What the system said.
-        problem: std::io::Error,
-    },
+    Read { path: PathBuf, problem: std::io::Error },
     /// A file or folder cannot be written.
     #[error("cannot write {}: {problem}", path.display())]
-    Write {
-        /// The file or folder.
-        path: PathBuf,
-        /// What the system said.
-        problem: std::io::Error,
-    },
+    Write { path: PathBuf, problem: std::io::Error },
     /// A home or a key is there already, and is never overwritten.
     #[error("{} exists already and is never overwritten: choose another place", path.display())]
-    Exists {
-        /// The file or folder.
-        path: PathBuf,
-    },
-    /// There is no home.
-    #[error("{} is not a site's home (it has no site.toml): make one with `padmm site init`", path.display())]
+    Exists { path: PathBuf },
+    /// The folder holds no `site.toml`.
+    #[error("{} is not a site's home (it has no site.toml): make one with `padmm-site site init`", path.display())]
     NoHome {
         /// The folder that is not a home.
         path: PathBuf,
@@ -71,7 +43,6 @@ pub enum IdentityError {
     /// A text file is not understood.
     #[error("{}{}: {problem}", path.display(), line.map(|l| format!(", line {l}")).unwrap_or_default())]
     Text {
-        /// As it was named.
         path: PathBuf,
         /// The line, where it is known.
         line: Option<usize>,
@@ -80,28 +51,18 @@ pub enum IdentityError {
     },
     /// A setting of `site.toml` or of `site init` with a value that it cannot have.
     #[error("`{key}` is '{found}', but it must be {rule}")]
-    Setting {
-        /// The key of `site.toml`.
-        key: &'static str,
-        /// As it was given.
-        found: String,
-        /// What is allowed instead.
-        rule: &'static str,
-    },
+    Setting { key: &'static str, found: String, rule: &'static str },
     /// A setting that is needed now and was left out.
     #[error("{} has no {what}: add {example}", path.display())]
     Missing {
         /// The `site.toml` in which it is missing.
         path: PathBuf,
-        /// The key that is missing.
         what: &'static str,
-        /// Lines that would do.
         example: &'static str,
     },
     /// Files of one home that do not belong together.
     #[error("in {} the {first} does not belong to the {second}: restore both from the same backup", home.display())]
     Mismatch {
-        /// The site's folder.
         home: PathBuf,
         /// One of the two, in words.
         first: &'static str,
@@ -115,7 +76,6 @@ pub enum IdentityError {
     CardFormat {
         /// The site that the card names.
         name: String,
-        /// The format that it states.
         found: u32,
         /// The newest format that this program reads.
         known: u32,
@@ -126,7 +86,7 @@ pub enum IdentityError {
         /// The site that the card names.
         name: SiteName,
     },
-    /// Text that holds no certificate.
+    /// The text holds no certificate that can be read.
     #[error(
         "the certificate of {name} cannot be read ({problem}): it must be PEM text, the site's own certificate first"
     )]
@@ -136,25 +96,24 @@ pub enum IdentityError {
         /// What is wrong with it, in words.
         problem: String,
     },
-    /// A certificate for another key.
+    /// The certificate was issued for another key.
     #[error("the certificate of {name} is for another key than {name}'s identity key")]
     CertificateKey {
         /// The site that presents the certificate.
         name: SiteName,
     },
-    /// A certificate for another name.
+    /// The certificate was issued for another name.
     #[error("the certificate of {name} is for {}, but it must be for '{expected}'", if found.is_empty() { "no DNS name".to_owned() } else { format!("'{}'", found.join("', '")) })]
     CertificateName {
         /// The site that presents the certificate.
         name: SiteName,
-        /// The name it should have.
         expected: String,
         /// The names that the certificate is for.
         found: Vec<String>,
     },
-    /// A certificate past its end.
+    /// The certificate's last day has passed.
     #[error(
-        "the certificate of {name} expired on {on}: {name} has to renew it (`padmm site rotate`, or `padmm site certify` with an authority) and to send its new card"
+        "the certificate of {name} expired on {on}: {name} has to renew it (`padmm-site site rotate`, or `padmm-site site certify` with an authority) and to send its new card"
     )]
     Expired {
         /// The site that presents the certificate.
@@ -162,7 +121,7 @@ pub enum IdentityError {
         /// The last day on which it is valid, year-month-day.
         on: String,
     },
-    /// A certificate before its beginning.
+    /// The certificate's first day is still to come, or this machine's clock is wrong.
     #[error("the certificate of {name} is valid from {from} only: is this machine's clock right?")]
     NotYetValid {
         /// The site that presents the certificate.
@@ -172,7 +131,7 @@ pub enum IdentityError {
     },
     /// A certificate that the contract's authority did not issue.
     #[error(
-        "the certificate of {name} was not issued by the authority that the plan names ('{authority}'): {name} needs `padmm site csr` and `padmm site certify`"
+        "the certificate of {name} was not issued by the authority that the plan names ('{authority}'): {name} needs `padmm-site site csr` and `padmm-site site certify`"
     )]
     OtherAuthority {
         /// The site that presents the certificate.
@@ -187,7 +146,6 @@ pub enum IdentityError {
         name: SiteName,
         /// The authority, by its certificate's subject.
         authority: String,
-        /// What the check said.
         problem: String,
     },
     /// Something that is given as an authority and is none.
@@ -206,10 +164,7 @@ pub enum IdentityError {
     },
     /// The library that writes certificates refuses.
     #[error("the certificate cannot be made: {problem}")]
-    MakeCertificate {
-        /// As the system reports it.
-        problem: String,
-    },
+    MakeCertificate { problem: String },
     /// An older card than the one that is known.
     #[error(
         "the card of {name} has serial {found}, and serial {known} is known already: ask {name} for its newest card"
@@ -217,12 +172,10 @@ pub enum IdentityError {
     OlderCard {
         /// The site that the card names.
         name: SiteName,
-        /// Serial of the new card.
         found: u32,
-        /// Serial of the known card.
         known: u32,
     },
-    /// Two cards with one serial.
+    /// Two different cards of a site have the same serial.
     #[error(
         "the card of {name} has the same serial {serial} as the known one and says something else: ask {name} for its newest card"
     )]
@@ -245,15 +198,12 @@ pub enum IdentityError {
         found: Fingerprint,
     },
     /// A site whose card was never imported.
-    #[error("there is no card of {name}: ask for it, and import it with `padmm site add-card FILE`")]
+    #[error("there is no card of {name}: ask for it, and import it with `padmm-site site add-card FILE`")]
     UnknownSite {
         /// The site whose card is missing.
         name: SiteName,
     },
-    /// One's own card as another's.
+    /// A site was given its own card to import.
     #[error("this is a card with this site's own name, {name}: import the cards of others only")]
-    OwnName {
-        /// The name that is taken.
-        name: SiteName,
-    },
+    OwnName { name: SiteName },
 }

@@ -19,7 +19,7 @@ const GROUP: u32 = 100_000;
 pub struct Fingerprint([u32; GROUPS]);
 
 impl Fingerprint {
-    /// The fingerprint of `key`.
+    /// A hash of `key` that is short enough to be read out.
     pub fn of(key: &PublicKey) -> Self {
         let mut hash = Sha256::new();
         hash.update(b"padmm fingerprint 1\0");

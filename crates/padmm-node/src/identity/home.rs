@@ -151,7 +151,7 @@ impl Home {
         &self.dir
     }
 
-    /// What its operator decided.
+    /// What its operator decided, from `site.toml`.
     pub fn config(&self) -> &SiteConfig {
         &self.config
     }
@@ -166,7 +166,7 @@ impl Home {
         &self.identity
     }
 
-    /// What connections are made with.
+    /// The secret half of the key that its connections are pinned to.
     pub fn transport(&self) -> &SecretKey {
         &self.transport
     }
@@ -186,12 +186,12 @@ impl Home {
         self.dir.join(CARD)
     }
 
-    /// The cards of others.
+    /// The cards of the other sites that it knows.
     pub fn cards(&self) -> CardStore {
         CardStore::new(self.dir.join("cards"), self.name().clone())
     }
 
-    /// The folder of ledgers.
+    /// Where its ledgers are, one for each data set.
     pub fn ledgers(&self) -> PathBuf {
         self.dir.join("ledgers")
     }

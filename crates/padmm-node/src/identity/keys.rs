@@ -6,14 +6,14 @@ use ed25519_dalek::{Signer, SigningKey, Verifier, VerifyingKey};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-/// What a signature is for.
+/// What a signature is for: one that was made for another purpose does not verify.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SignaturePurpose {
     /// A site's card, signed by its identity key.
     Card,
     /// A site's word that it accepts a contract.
     Acceptance,
-    /// A message of a run.
+    /// A frame of a run, from a greeting to a release.
     Envelope,
     /// A site's word that all its edges work.
     Ready,
@@ -37,13 +37,13 @@ impl SignaturePurpose {
 
 /// Why something is not a key or a signature.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the message of each variant says what its fields hold")]
 pub enum KeyError {
     /// Not the hexadecimal text of the right length.
     #[error("{what} is {expected} hexadecimal digits, and this is something else: {found:?}")]
     Hex {
         /// A key, a signature or a hash, in words.
         what: &'static str,
-        /// How many digits it has.
         expected: usize,
         /// The start of what was found.
         found: String,
@@ -53,10 +53,7 @@ pub enum KeyError {
     NotAKey,
     /// The operating system gave no randomness.
     #[error("the operating system gives no randomness ({reason})")]
-    NoRandomness {
-        /// As the system reports it.
-        reason: String,
-    },
+    NoRandomness { reason: String },
 }
 
 /// A secret Ed25519 key. `Debug` hides it.
@@ -71,7 +68,7 @@ impl SecretKey {
         Ok(Self::from_bytes(&bytes))
     }
 
-    /// The key with these bytes.
+    /// The key with these bytes, any of which make one.
     pub fn from_bytes(bytes: &[u8; 32]) -> Self {
         Self(SigningKey::from_bytes(bytes))
     }
@@ -112,7 +109,7 @@ impl fmt::Debug for SecretKey {
 pub struct PublicKey(VerifyingKey);
 
 impl PublicKey {
-    /// The key with these bytes.
+    /// The key with these bytes, unless it is no point of the curve or a weak one.
     pub fn from_bytes(bytes: &[u8; 32]) -> Result<Self, KeyError> {
         let key = VerifyingKey::from_bytes(bytes).map_err(|_| KeyError::NotAKey)?;
         if key.is_weak() { Err(KeyError::NotAKey) } else { Ok(Self(key)) }

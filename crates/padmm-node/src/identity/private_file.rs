@@ -39,7 +39,7 @@ pub(super) fn create_secret(path: &Path, bytes: &[u8; 32]) -> Result<(), Identit
     create(path, format!("{}\n", to_hex(bytes)).as_bytes())
 }
 
-/// Reads 32 secret bytes.
+/// Reads 32 secret bytes from a file that only its owner can read.
 pub(super) fn read_secret(path: &Path) -> Result<[u8; 32], IdentityError> {
     let text = read(path)?;
     from_hex("a secret key", text.trim()).map_err(|problem| {
@@ -54,7 +54,6 @@ pub(super) fn read_secret(path: &Path) -> Result<[u8; 32], IdentityError> {
     })
 }
 
-/// Reads a signing key.
 pub(super) fn read_key(path: &Path) -> Result<SecretKey, IdentityError> {
     read_secret(path).map(|bytes| SecretKey::from_bytes(&bytes))
 }

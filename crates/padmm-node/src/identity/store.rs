@@ -6,19 +6,19 @@ use padmm_data::write_atomically;
 
 use super::{Card, Fingerprint, IdentityError, SiteName};
 
-/// A folder of cards.
+/// The cards of others that a site keeps in a folder, one file each.
 #[derive(Clone, Debug)]
 pub struct CardStore {
     folder: PathBuf,
     owner: SiteName,
 }
 
-/// What importing a card did.
+/// How an imported card stands to what was known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Imported {
     /// A site that was not known before.
     New,
-    /// The card was known already.
+    /// The very card was known already.
     Unchanged,
     /// A newer card of the same identity.
     Updated {
@@ -42,7 +42,7 @@ impl CardStore {
         self.folder.join(format!("{name}.toml"))
     }
 
-    /// The card of `name`.
+    /// The card of `name`; an error if it is not known.
     pub fn load(&self, name: &SiteName) -> Result<Card, IdentityError> {
         self.find(name)?.ok_or_else(|| IdentityError::UnknownSite { name: name.clone() })
     }
@@ -58,11 +58,11 @@ impl CardStore {
             return Ok(Some(card));
         }
         let problem =
-            format!("this is the card of {}: import it again with `padmm site add-card`", card.name());
+            format!("this is the card of {}: import it again with `padmm-site site add-card`", card.name());
         Err(IdentityError::Text { path, line: None, problem })
     }
 
-    /// All cards, by name.
+    /// All cards, in the order of their names.
     pub fn all(&self) -> Result<Vec<Card>, IdentityError> {
         cards_in(&self.folder)
     }

@@ -22,7 +22,7 @@ pub struct Announced {
     pub sender: String,
     /// The first entry of the sender's ledger.
     pub ledger: Digest,
-    /// Number of the sender's entry.
+    /// Number of the entry in the sender's ledger.
     pub entry: u64,
     /// The frame, with the sender's signature.
     pub bytes: Vec<u8>,

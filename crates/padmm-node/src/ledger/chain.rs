@@ -90,11 +90,11 @@ impl Row {
 /// An entry that is in its place in the chain.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredEntry {
-    /// Position, counted from 1.
+    /// Place in the chain, counted from 1.
     pub seq: u64,
     /// When it was written by this machine's clock, in UTC; for reading only.
     pub at: String,
-    /// Kind and body, decoded.
+    /// What the entry says, decoded by its kind.
     pub entry: Entry,
     /// The bytes that left, for a release.
     pub payload: Option<Vec<u8>>,

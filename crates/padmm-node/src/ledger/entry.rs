@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 macro_rules! entries {
     ($($(#[$doc:meta])* $variant:ident($body:ty) => $kind:literal,)*) => {
-        /// One entry of a ledger.
+        /// What one entry of a ledger says. These kinds are all that there are.
         #[derive(Debug, Clone, PartialEq)]
         pub enum Entry {
             $($(#[$doc])* $variant($body),)*
@@ -47,7 +47,7 @@ entries! {
     Opened(Opened) => "opened",
     /// The records are others than before; what was spent stays spent.
     DataChanged(DataChanged) => "data-changed",
-    /// The site set another cap.
+    /// The site set another limit on what may be spent.
     CapChanged(CapChanged) => "cap-changed",
     /// A run that the site agreed to.
     RunStarted(RunStarted) => "run-started",
@@ -57,17 +57,17 @@ entries! {
     Forfeited(Forfeited) => "forfeited",
     /// A neighbour that a run continues without.
     NeighbourLost(NeighbourLost) => "neighbour-lost",
-    /// The end of a run.
+    /// A run came to its end, and nothing is added to it any more.
     RunFinished(RunFinished) => "run-finished",
     /// The head file was missing and someone vouched for the ledger without it.
     HeadRestored(HeadRestored) => "head-restored",
 }
 
-/// How a ledger begins.
+/// The first entry: which data set the ledger is about.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Opened {
-    /// Format of the ledger.
+    /// Format of the ledger, which decides how its entries are read.
     pub format: u32,
     /// The site's name for the data set.
     pub data_set: String,
@@ -82,7 +82,7 @@ pub struct Opened {
     pub id: String,
 }
 
-/// Other records from here on.
+/// From here on the ledger is about other records; their predecessors' cost stays.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DataChanged {
@@ -90,17 +90,17 @@ pub struct DataChanged {
     pub fingerprint: String,
 }
 
-/// Another cap from here on.
+/// From here on another limit holds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CapChanged {
-    /// The cap until now.
+    /// The cap that held until now.
     pub from: Budget,
-    /// The cap from now on.
+    /// The cap that holds from now on.
     pub to: Budget,
 }
 
-/// The start of a run.
+/// A run begins, which the site agreed to.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunStarted {
@@ -110,11 +110,11 @@ pub struct RunStarted {
     pub plan_name: String,
     /// The site's name in the plan.
     pub site: String,
-    /// Rounds of the plan.
+    /// Private rounds of the plan.
     pub rounds: u32,
     /// What the whole run is planned to cost by itself.
     pub epsilon_exact: Epsilon,
-    /// The delta of that.
+    /// The delta at which `epsilon_exact` holds.
     pub delta: Delta,
     /// Where the noise comes from, in words.
     pub noise: String,
@@ -126,19 +126,19 @@ pub struct RunStarted {
 pub struct Released {
     /// Hash of the run's contract, in hexadecimal digits.
     pub run: String,
-    /// The site's name in it.
+    /// The site's name in that contract.
     pub site: String,
-    /// Round, counted from 1.
+    /// Counted from 1; a round is in the ledger at most once.
     pub round: u32,
     /// What was done to the data.
     pub event: Event,
-    /// Its charge in zCDP.
+    /// What it costs in zCDP, rounded up.
     pub rho: ZcdpRho,
-    /// Integers in the release.
+    /// Integers in the release, one for each coefficient.
     pub n_features: usize,
     /// The grid's step is two to this power.
     pub exponent: i32,
-    /// Length of what left.
+    /// How many bytes left.
     pub bytes: u64,
 }
 
@@ -148,13 +148,13 @@ pub struct Released {
 pub struct Forfeited {
     /// Hash of the run's contract, in hexadecimal digits.
     pub run: String,
-    /// The site's name in it.
+    /// The site's name in that contract.
     pub site: String,
-    /// Round, counted from 1.
+    /// Counted from 1; a round is in the ledger at most once.
     pub round: u32,
     /// What was, or could have been, done to the data.
     pub event: Event,
-    /// Its charge in zCDP.
+    /// What it costs in zCDP, rounded up, although nothing left.
     pub rho: ZcdpRho,
     /// Integers that the release would have had.
     pub n_features: usize,
@@ -170,7 +170,7 @@ pub struct Forfeited {
 pub struct NeighbourLost {
     /// Hash of the run's contract, in hexadecimal digits.
     pub run: String,
-    /// The neighbour's name in it.
+    /// The neighbour's name in that contract.
     pub neighbour: String,
     /// [`Stage::number`] of the stage whose message did not come.
     pub stage: u32,
@@ -185,7 +185,7 @@ impl NeighbourLost {
     }
 }
 
-/// The end of a run.
+/// A run came to its end.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunFinished {
@@ -201,6 +201,6 @@ pub struct RunFinished {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HeadRestored {
-    /// Entries that there were.
+    /// Entries in the ledger when someone vouched for it.
     pub entries: u64,
 }

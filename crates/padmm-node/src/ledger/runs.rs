@@ -13,11 +13,11 @@ use crate::fault::{self, Point};
 /// A release that a plan will make.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PlannedRelease {
-    /// Round, counted from 1.
+    /// Counted from 1; the plan has at most one release for each.
     pub round: u32,
     /// What will be done to the data.
     pub event: Event,
-    /// Integers of the release.
+    /// Integers of the release, one for each coefficient.
     pub n_features: usize,
     /// The grid's step is two to this power.
     pub exponent: i32,
@@ -32,13 +32,13 @@ pub struct RunStart {
     pub plan_name: String,
     /// The site's name in the plan.
     pub site: String,
-    /// Rounds of the plan.
+    /// Private rounds of the plan.
     pub rounds: u32,
     /// Every release that the plan makes of this site's data.
     pub planned: Vec<PlannedRelease>,
     /// What the whole run is planned to cost by itself.
     pub epsilon_exact: Epsilon,
-    /// The delta of that.
+    /// The delta at which `epsilon_exact` holds.
     pub delta: Delta,
     /// Where the noise comes from, in words.
     pub noise: String,
@@ -47,9 +47,9 @@ pub struct RunStart {
 /// What the envelope of a release is made from.
 #[derive(Debug)]
 pub struct SealRequest<'a> {
-    /// Round, counted from 1.
+    /// The round that was charged for it, counted from 1.
     pub round: u32,
-    /// The integers that will leave.
+    /// The integers that will leave, noise included.
     pub payload: &'a Payload,
     /// Position of the release in this ledger.
     pub seq: u64,
@@ -110,7 +110,7 @@ impl SiteLedger {
         Err(LedgerError::RunDiffers { path, run, what })
     }
 
-    /// Whether a run was entered.
+    /// Whether the run is in the ledger, finished or not.
     pub fn is_started(&self, run: &str) -> bool {
         self.state.run(run).is_some()
     }

@@ -131,7 +131,7 @@ impl SiteLedger {
         }
     }
 
-    /// Where the ledger is.
+    /// The ledger's file, as it was opened.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -141,7 +141,7 @@ impl SiteLedger {
         self.head
     }
 
-    /// What the entries amount to.
+    /// What all entries amount to, kept up to date as entries are added.
     pub fn state(&self) -> &State {
         &self.state
     }
@@ -151,12 +151,12 @@ impl SiteLedger {
         self.state.cap()
     }
 
-    /// Which ledger this is.
+    /// The hash of the first entry, by which a ledger and its copies are known.
     pub fn genesis(&self) -> Digest {
         self.state.genesis()
     }
 
-    /// Fingerprint of the present records.
+    /// Keyed fingerprint of the records that the ledger is about now.
     pub fn fingerprint(&self) -> &str {
         self.state.fingerprint()
     }

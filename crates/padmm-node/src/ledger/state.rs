@@ -1,5 +1,7 @@
 //! What follows from the entries: the cap, what was spent, and how far each run is.
 
+#![allow(clippy::float_cmp, reason = "what is meant is equality to the bit")]
+
 use padmm_core::message::Turn;
 use padmm_privacy::{Budget, Epsilon, Event, PrivacyError, Spending};
 use std::collections::BTreeMap;
@@ -13,11 +15,11 @@ use super::error::LedgerError;
 /// One round that was paid for.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Charge {
-    /// The entry that says so.
+    /// Number of the entry that charges it.
     pub seq: u64,
     /// What was done to the data.
     pub event: Event,
-    /// Integers of the release.
+    /// Integers of the release, one for each coefficient.
     pub n_features: usize,
     /// The grid's step is two to this power.
     pub exponent: i32,
@@ -28,35 +30,35 @@ pub struct Charge {
 /// A neighbour that a run continues without.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Loss {
-    /// Its name in the plan.
+    /// The neighbour's name in the plan.
     pub neighbour: String,
-    /// The first turn without it.
+    /// The first turn that is computed without it.
     pub turn: Turn,
 }
 
-/// How far a run is.
+/// What the entries say about one run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunState {
-    /// The entry that started it.
+    /// What the site agreed to when the run began.
     pub start: RunStarted,
-    /// UTC, to the second.
+    /// When it began, in UTC to the second.
     pub started_at: String,
     /// When it was last written about.
     pub last_at: String,
-    /// Rounds that were paid for.
+    /// What was paid for, by round; forfeited rounds are among them.
     pub charges: BTreeMap<u32, Charge>,
-    /// What they cost together.
+    /// What all charges of the run cost together.
     pub spending: Spending,
     /// Bytes of all releases, each counted once however many neighbours got it.
     pub bytes: u64,
-    /// Neighbours lost, in order.
+    /// Neighbours that were lost, in that order.
     pub losses: Vec<Loss>,
-    /// Whether its end is written.
+    /// Whether its end is in the ledger.
     pub is_finished: bool,
 }
 
 impl RunState {
-    /// Rounds whose release left.
+    /// How many rounds have a release that left.
     pub fn n_released(&self) -> usize {
         self.charges.values().filter(|charge| charge.is_released).count()
     }
@@ -84,7 +86,7 @@ pub struct State {
 }
 
 impl State {
-    /// From the first entry.
+    /// The state after the first entry, which must be the opening.
     pub(super) fn begin(path: &Path, first: &StoredEntry) -> Result<Self, LedgerError> {
         let Entry::Opened(opened) = &first.entry else {
             let reason = "a ledger begins with its opening".to_owned();
@@ -107,12 +109,12 @@ impl State {
         })
     }
 
-    /// How the ledger began.
+    /// What the first entry says.
     pub fn opened(&self) -> &Opened {
         &self.opened
     }
 
-    /// UTC, to the second.
+    /// When the ledger was opened, in UTC to the second.
     pub fn opened_at(&self) -> &str {
         &self.opened_at
     }
@@ -122,7 +124,7 @@ impl State {
         self.genesis
     }
 
-    /// Fingerprint of the present records.
+    /// Keyed fingerprint of the records that the ledger is about now.
     pub fn fingerprint(&self) -> &str {
         self.fingerprints.last().expect("a ledger is opened with a fingerprint")
     }

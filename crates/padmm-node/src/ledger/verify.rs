@@ -58,17 +58,17 @@ fn view(path: &Path, is_thorough: bool) -> Result<LedgerView, LedgerError> {
 }
 
 impl LedgerView {
-    /// Where the ledger is.
+    /// The ledger's file, as it was named.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What the entries amount to.
+    /// What the entries amounted to at that moment.
     pub fn state(&self) -> &State {
         &self.state
     }
 
-    /// All entries, oldest first.
+    /// All entries at that moment, oldest first.
     pub fn entries(&self) -> &[StoredEntry] {
         &self.entries
     }
@@ -84,11 +84,11 @@ impl LedgerView {
 pub struct Verified {
     /// How many entries the chain has.
     pub entries: u64,
-    /// The last of them.
+    /// Number and hash of the last of them.
     pub head: Head,
-    /// How many runs were entered.
+    /// How many runs were started, finished or not.
     pub runs: usize,
-    /// Releases of all runs.
+    /// How many releases left, over all runs.
     pub releases: usize,
     /// Rounds that were charged and in which nothing left.
     pub forfeited: usize,

@@ -5,8 +5,9 @@ use padmm_privacy::PrivacyError;
 
 use crate::ledger::LedgerError;
 
-/// Why a session stops.
+/// Why a session ends before its run does.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the message of each variant says what its fields hold")]
 pub enum SessionError {
     /// The agent refused to compute, or the gate to release.
     #[error(transparent)]
@@ -14,7 +15,7 @@ pub enum SessionError {
     /// The ledger could not be written, or does not allow what was to be written.
     #[error(transparent)]
     Ledger(#[from] LedgerError),
-    /// Two sites hold different plans.
+    /// A neighbour has accepted a plan that differs from this site's.
     #[error("{site} holds another plan: {}. Nothing was spent; agree on one plan, accept it everywhere, and start again", differences.join("; "))]
     OtherPlan {
         /// The neighbour with the other plan.
@@ -27,19 +28,17 @@ pub enum SessionError {
         "{site} shows release number {entry} of this ledger, signed with this site's own key, and the ledger here does not have it: it was put back from a backup, or changed, or it is a ledger of other data that was moved away. Nothing more may leave. Bring back the newest ledger file; if it is lost, this data set's budget must count as spent"
     )]
     OldLedger {
-        /// The neighbour that shows it.
         site: String,
         /// Number of the ledger entry that is missing here.
         entry: u64,
     },
-    /// Every neighbour has been lost.
+    /// Every neighbour has been lost, and a run needs at least one.
     #[error(
         "no neighbour is left in {place}: {who}. What was released so far stays charged; result.json says how far the run came, and there is no model of it"
     )]
     Alone {
         /// The turn in which the last one was lost, in words.
         place: String,
-        /// Names of all neighbours.
         who: String,
     },
     /// A round failed in an earlier process, after its charge.
@@ -52,7 +51,7 @@ pub enum SessionError {
     },
     /// The stored messages do not fit the run.
     #[error(
-        "what the ledger holds of this run does not fit it ({reason}): verify the ledger with `padmm ledger verify`"
+        "what the ledger holds of this run does not fit it ({reason}): verify the ledger with `padmm-site ledger verify`"
     )]
     Stored {
         /// What does not fit, in words.

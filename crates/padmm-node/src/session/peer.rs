@@ -86,7 +86,7 @@ pub(super) struct PeerState {
     /// Before that it is not greeted again.
     pub next_greeting: Duration,
     pub last_heard: Duration,
-    /// Counter of its last status.
+    /// Of the last status that was believed; older ones are ignored.
     pub counter: u64,
     pub is_done: bool,
     /// It is to be lost as soon as this site listens.

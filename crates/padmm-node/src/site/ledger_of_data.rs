@@ -75,7 +75,7 @@ pub(super) struct Judgement {
     /// What all runs together may spend, by site.toml and the ledger alike.
     pub cap: Budget,
     pub verdict: Verdict,
-    /// The site's other ledgers.
+    /// The site's ledgers of other records.
     pub others: Vec<LedgerView>,
 }
 

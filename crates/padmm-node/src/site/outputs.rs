@@ -48,7 +48,7 @@ pub struct RunResult {
     pub site: String,
     /// Whether the run went to its end.
     pub finished: bool,
-    /// Rounds that this site released.
+    /// Private rounds that this site has completed.
     pub rounds: u32,
     /// In which rounds each site took part, as far as is known here.
     pub took_part: BTreeMap<String, String>,
@@ -58,12 +58,12 @@ pub struct RunResult {
     pub payloads: u64,
     /// Bytes of all these payloads.
     pub bytes: u64,
-    /// Where the noise came from.
+    /// What the noise source says it is, in words.
     pub noise: String,
 }
 
 impl Outputs {
-    /// For the run in `folder`.
+    /// Outputs in `folder`, which a run has for itself; nothing is written yet.
     pub fn new(folder: &Path, site: &str, format: LogFormat) -> Self {
         let inner = Mutex::new(Inner::default());
         Self { folder: folder.to_owned(), format, site: site.to_owned(), inner }

@@ -20,7 +20,7 @@ pub struct ProjectedSpending {
     pub with_accepted: Epsilon,
     /// Spent when this plan has run to its end too.
     pub total: Epsilon,
-    /// What may be spent.
+    /// What all runs on these records may spend together.
     pub cap: Budget,
 }
 

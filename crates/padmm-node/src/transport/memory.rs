@@ -48,12 +48,12 @@ struct Inner {
 /// Sees a frame that a site puts on the wire: who, to whom, what.
 type Watch = Box<dyn Fn(SiteIndex, SiteIndex, &[u8]) + Send>;
 
-/// A network of sessions.
+/// A network in one process, whose clock only its driver moves.
 #[derive(Clone)]
 pub struct MemoryNetwork(Arc<Mutex<Inner>>);
 
 impl MemoryNetwork {
-    /// For sites with these neighbours.
+    /// A network without sites yet; `neighbours[i]` are those of site `i`.
     pub fn new(neighbours: Vec<Vec<SiteIndex>>, weather: Weather, seed: u64) -> Self {
         Self(Arc::new(Mutex::new(Inner {
             now: Duration::ZERO,

@@ -42,7 +42,7 @@ const STRANGER: u32 = 3;
 pub struct PeerAddress {
     /// Which of the plan's sites it is.
     pub site: SiteIndex,
-    /// Its name, for the log.
+    /// Its name in the plan, for the log.
     pub name: String,
     /// The key that its connections are pinned to.
     pub key: PublicKey,
@@ -61,7 +61,7 @@ pub struct QuicSetup {
     pub me: SiteIndex,
     /// The secret half of its transport key.
     pub secret: [u8; 32],
-    /// Where it listens (UDP).
+    /// The UDP address that it listens on.
     pub listen: SocketAddr,
     /// Its own relay, if it has one.
     pub relay: Option<String>,
@@ -69,7 +69,7 @@ pub struct QuicSetup {
     pub peers: Vec<PeerAddress>,
     /// The longest frame that is read.
     pub largest_frame: usize,
-    /// What it hands out.
+    /// The frames that it sends, and answers requests from.
     pub outbox: Arc<Outbox>,
     /// Receives every frame and every change of a connection.
     pub mailbox: Arc<Mailbox>,
@@ -79,31 +79,19 @@ pub struct QuicSetup {
 
 /// Why the transport does not start.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the message of each variant says what its fields hold")]
 pub enum TransportError {
-    /// The socket cannot be had.
+    /// The socket cannot be opened or bound.
     #[error(
         "UDP {listen} cannot be listened on ({reason}): is another program, or another run, using the port? Change `listen` in site.toml or stop it"
     )]
-    Listen {
-        /// As `site.toml` has it.
-        listen: SocketAddr,
-        /// As the system reports it.
-        reason: String,
-    },
+    Listen { listen: SocketAddr, reason: String },
     /// A relay that is no URL.
     #[error("the relay {relay:?} is not a URL ({reason})")]
-    Relay {
-        /// As the card has it.
-        relay: String,
-        /// As the system reports it.
-        reason: String,
-    },
+    Relay { relay: String, reason: String },
     /// The thread could not be started.
     #[error("the network thread could not be started ({reason})")]
-    Thread {
-        /// As the system reports it.
-        reason: String,
-    },
+    Thread { reason: String },
 }
 
 /// A transport that has its socket and thread.

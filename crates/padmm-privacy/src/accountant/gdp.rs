@@ -26,7 +26,7 @@ impl Default for GdpAccountant {
 }
 
 impl GdpAccountant {
-    /// Nothing composed yet.
+    /// An accountant to which nothing has been charged.
     pub fn new() -> Self {
         Self::default()
     }

@@ -25,6 +25,6 @@ pub trait Accountant {
     /// The epsilon at `delta` of everything composed, rounded up.
     fn epsilon(&self, delta: Delta) -> Epsilon;
 
-    /// Name for reports.
+    /// The accounting rule as reports name it, such as "GDP, exact".
     fn name(&self) -> &'static str;
 }

@@ -27,7 +27,7 @@ pub struct ZcdpAccountant {
 }
 
 impl ZcdpAccountant {
-    /// Nothing composed yet.
+    /// An accountant to which nothing has been charged, and which will convert its sum by `conversion`.
     pub fn new(conversion: ZcdpConversion) -> Self {
         Self { rho: ZcdpRho::ZERO, conversion }
     }

@@ -14,7 +14,7 @@ use crate::sensitivity::Sensitivity;
 pub struct RequiredCertificate {
     /// Strong convexity of the local problem.
     pub modulus: f64,
-    /// Largest residual that is accepted.
+    /// Largest norm of the remaining gradient that is accepted.
     pub tolerance: f64,
 }
 
@@ -62,7 +62,7 @@ impl GridGaussian {
         Ok(Self { schedule, required })
     }
 
-    /// The noise of every round.
+    /// The calibrated noise that this mechanism draws, with its charges.
     pub fn schedule(&self) -> &NoiseSchedule {
         &self.schedule
     }

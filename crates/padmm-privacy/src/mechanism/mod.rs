@@ -37,7 +37,7 @@ pub trait Mechanism: Send {
 /// A solver's result with its certificate. `Debug` hides it: it is computed from records and has no noise yet.
 #[derive(Clone)]
 pub struct Certified {
-    /// The point.
+    /// Where the solver stopped, before rounding and noise.
     pub point: Vec<f64>,
     /// Norm of the (sub)gradient at the point: the exact minimiser is within `residual / modulus` of it.
     pub residual: f64,

@@ -12,11 +12,11 @@ const EXACT_INTEGERS: u64 = 1 << 53;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", try_from = "RawPayload")]
 pub enum Payload {
-    /// The vector `values * 2^exponent`.
+    /// The vector `values * 2^exponent`, exact in doubles.
     Grid {
-        /// Exponent of the step.
+        /// Binary exponent of the grid's step, from -1022 to 970.
         exponent: i32,
-        /// Multiples of the step.
+        /// Whole multiples of the step, below `2^53` in magnitude.
         values: Vec<i64>,
     },
     /// Plain doubles, from a mechanism without noise of its own. Never made by a private output mechanism.
@@ -70,7 +70,7 @@ impl Payload {
         Ok(payload)
     }
 
-    /// Number of coordinates.
+    /// How many coordinates the vector has.
     pub fn len(&self) -> usize {
         match self {
             Self::Grid { values, .. } => values.len(),
@@ -78,7 +78,7 @@ impl Payload {
         }
     }
 
-    /// Whether there are no coordinates.
+    /// Whether the vector has no coordinates.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

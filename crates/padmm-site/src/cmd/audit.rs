@@ -22,7 +22,6 @@ use crate::test_hooks::TestHooks;
 /// What the command exits with when the guarantee is broken.
 const BROKEN: u8 = 1;
 
-/// Arguments of `padmm audit`.
 #[derive(ClapArgs)]
 pub(crate) struct Args {
     /// p-admm, linearized, dp-admm or token: the algorithms whose guarantee holds for the bytes that leave
@@ -31,7 +30,7 @@ pub(crate) struct Args {
     /// The ε that is claimed, and attacked
     #[arg(long, value_name = "E", default_value_t = 1.0, allow_negative_numbers = true)]
     epsilon: f64,
-    /// δ
+    /// δ at which the claimed ε holds
     #[arg(long, value_name = "D", default_value_t = 1e-4, allow_negative_numbers = true)]
     delta: f64,
     /// Secret bits to guess [default: 100000, or 40000 with --sites]
@@ -52,18 +51,17 @@ pub(crate) struct Args {
     /// Folder for the report page and its picture
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Threads [default: all cores]
+    /// Threads to compute with [default: all cores]
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
-    /// No progress
+    /// Show no progress while it runs
     #[arg(long)]
     quiet: bool,
 }
 
-/// An audit that is over.
 pub(super) struct Finished {
     request: AuditRequest,
     on_sites: bool,

@@ -14,7 +14,6 @@ use padmm_node::site::open_release;
 use crate::network::{LocalSite, Network, Study};
 use crate::test_hooks::TestHooks;
 
-/// Arguments of `padmm-site demo`.
 #[derive(ClapArgs)]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -33,7 +32,6 @@ enum What {
     },
 }
 
-/// Runs `padmm-site demo`.
 pub(crate) fn run(args: &Args, hooks: &TestHooks) -> anyhow::Result<()> {
     let What::Sites { args, outcome: file } = &args.what;
     let temporary = tempfile::tempdir().context("a temporary folder cannot be made")?;
@@ -78,7 +76,6 @@ fn study(args: &SitesArgs, folder: &Path) -> anyhow::Result<Study> {
 struct Ledgers {
     verified: bool,
     payloads: u64,
-    /// ε of every site.
     spent: Vec<f64>,
     /// Of every site, the release of every round.
     releases: Vec<Vec<Vec<f64>>>,

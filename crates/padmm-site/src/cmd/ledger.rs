@@ -12,7 +12,6 @@ use padmm_privacy::{Budget, Delta, Promise, Stopping};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
-/// Arguments of `padmm ledger`.
 #[derive(ClapArgs)]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -26,12 +25,12 @@ pub(crate) struct Args {
 enum Action {
     /// Say in words and tables what was spent and released; also while a run is going
     Show {
-        /// The ledger's file
+        /// The ledger file of the data set
         ledger: PathBuf,
     },
     /// Check that the ledger is as it was written; also while a run is going
     Verify {
-        /// The ledger's file
+        /// The ledger file of the data set
         ledger: PathBuf,
         /// Write a missing head file again and note that in the ledger; only if you know that no entry is missing at its end
         #[arg(long)]
@@ -39,7 +38,7 @@ enum Action {
     },
     /// Write every entry, with what left the site, as a table or as JSON
     Export {
-        /// The ledger's file
+        /// The ledger file of the data set
         ledger: PathBuf,
         /// Form of the output
         #[arg(long, value_enum)]
@@ -53,9 +52,9 @@ enum Action {
     },
     /// Set what all runs on the data set together may spend; not while a run is going
     Cap {
-        /// The ledger's file
+        /// The ledger file of the data set
         ledger: PathBuf,
-        /// The new cap
+        /// What all runs together may spend from now on
         #[arg(long)]
         epsilon: f64,
         /// The delta at which it holds; the present one without it
@@ -68,11 +67,10 @@ enum Action {
 enum Format {
     /// A table, one line an entry
     Csv,
-    /// One JSON object
+    /// One JSON object with all entries
     Json,
 }
 
-/// Runs `padmm ledger`.
 pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     match args.action {
         Action::Show { ledger } => {

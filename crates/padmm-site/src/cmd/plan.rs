@@ -15,7 +15,6 @@ use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// Arguments of `padmm plan`.
 #[derive(ClapArgs)]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -31,9 +30,9 @@ enum Action {
     New(Box<New>),
     /// Say what a plan means for each site: noise, privacy loss, traffic
     Check {
-        /// The plan
+        /// The plan file to look at
         plan: PathBuf,
-        /// Only this site
+        /// Show this site and no other
         #[arg(long, value_name = "NAME")]
         site: Option<SiteName>,
         /// A folder with the sites' cards, to see whether they fit and how long they are valid
@@ -42,9 +41,9 @@ enum Action {
     },
     /// Accept a plan for a site: check it against the site's data and sign it
     Accept {
-        /// The plan
+        /// The plan file to accept
         plan: PathBuf,
-        /// The site's folder
+        /// The site's home: its folder of keys, plans and ledgers
         #[arg(long, value_name = "DIR")]
         home: PathBuf,
         /// A folder with the other sites' cards, where the home does not have them yet
@@ -52,15 +51,15 @@ enum Action {
         cards: Option<PathBuf>,
         #[command(flatten)]
         records: WhichRecords,
-        /// Do not ask
+        /// Accept without asking for confirmation
         #[arg(long)]
         yes: bool,
     },
     /// Say in which fields two plans differ
     Diff {
-        /// One plan
+        /// One of the two plan files
         here: PathBuf,
-        /// The other
+        /// The other of the two plan files
         there: PathBuf,
     },
 }
@@ -85,7 +84,7 @@ struct New {
     ca: Option<PathBuf>,
     #[command(flatten)]
     flags: PlanFlags,
-    /// The plan to write
+    /// The plan file to write
     #[arg(long, value_name = "FILE.toml")]
     out: PathBuf,
     /// Replace an existing file
@@ -93,7 +92,7 @@ struct New {
     force: bool,
 }
 
-/// `--card FILE:RECORDS`
+/// Value of `--card`: `FILE:RECORDS`.
 #[derive(Clone, Debug)]
 struct CardAndRecords {
     file: PathBuf,
@@ -120,7 +119,6 @@ fn parse_silence(text: &str) -> Result<Silence, String> {
     }
 }
 
-/// Runs `padmm plan`.
 pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     let now = padmm_node::clock::now();
     match args.action {
@@ -170,8 +168,8 @@ fn make(new: &New, now: SystemTime, json: bool) -> anyhow::Result<()> {
     }
     let warnings: String = warnings.iter().map(|warning| format!("Warning: {warning}.\n")).collect();
     print(&format!(
-        "Wrote {out}: {} sites, {} edges, penalty {}, hash {}.\n{warnings}What it means for each site: padmm plan check {out}\n\
-         Send it to all sites; each accepts it with: padmm plan accept {out} --home DIR --cards DIR\n",
+        "Wrote {out}: {} sites, {} edges, penalty {}, hash {}.\n{warnings}What it means for each site: padmm-site plan check {out}\n\
+         Send it to all sites; each accepts it with: padmm-site plan accept {out} --home DIR --cards DIR\n",
         contract.sites().len(),
         contract.graph().n_edges(),
         contract.calibration().penalty,

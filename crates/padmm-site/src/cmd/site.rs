@@ -16,7 +16,6 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-/// Arguments of `padmm site`.
 #[derive(ClapArgs)]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -34,7 +33,7 @@ enum Action {
     Run(Run),
     /// Show a card and its fingerprint: one from a file, or this site's own
     Card {
-        /// A card's file
+        /// The card file of any site
         #[arg(required_unless_present = "home", conflicts_with = "home")]
         file: Option<PathBuf>,
         /// The site's folder, for its own card
@@ -43,9 +42,9 @@ enum Action {
     },
     /// Import the card of another site
     AddCard {
-        /// The card's file
+        /// The card file of the other site
         file: PathBuf,
-        /// The site's folder
+        /// The site's home: its folder of keys, plans and ledgers
         #[arg(long, value_name = "DIR")]
         home: PathBuf,
         /// Accept another identity under a known name, after comparing fingerprints with its owner
@@ -54,7 +53,7 @@ enum Action {
     },
     /// Change the transport key, or the whole identity, and make a new card
     Rotate {
-        /// The site's folder
+        /// The site's home: its folder of keys, plans and ledgers
         #[arg(long, value_name = "DIR")]
         home: PathBuf,
         /// A new identity too: plans that name the old one must be made again
@@ -66,7 +65,7 @@ enum Action {
     },
     /// Say where others reach this site from now on, and make a new card
     Move {
-        /// The site's folder
+        /// The site's home: its folder of keys, plans and ledgers
         #[arg(long, value_name = "DIR")]
         home: PathBuf,
         /// Where others reach this site, as HOST:PORT (UDP); may be given several times
@@ -78,7 +77,7 @@ enum Action {
     },
     /// Write a certificate request for a consortium's authority
     Csr {
-        /// The site's folder
+        /// The site's home: its folder of keys, plans and ledgers
         #[arg(long, value_name = "DIR")]
         home: PathBuf,
         /// Where to write it; without it, standard output
@@ -92,7 +91,7 @@ enum Action {
     Certify {
         /// The certificate, as PEM
         certificate: PathBuf,
-        /// The site's folder
+        /// The site's home: its folder of keys, plans and ledgers
         #[arg(long, value_name = "DIR")]
         home: PathBuf,
         /// Intermediate certificates, as PEM
@@ -103,7 +102,7 @@ enum Action {
 
 #[derive(ClapArgs)]
 struct Run {
-    /// The site's folder
+    /// The site's home: its folder of keys, plans and ledgers
     #[arg(long, value_name = "DIR")]
     home: PathBuf,
     /// The name of the accepted plan
@@ -128,7 +127,7 @@ pub(crate) struct WhichRecords {
 }
 
 impl WhichRecords {
-    /// As the site understands it.
+    /// What the flags say about the ledger that the records belong to.
     pub(crate) fn choice(&self) -> DataChoice {
         match (&self.data_updates, &self.new_data) {
             (Some(name), _) => DataChoice::Update(name.clone()),
@@ -140,7 +139,7 @@ impl WhichRecords {
 
 #[derive(ClapArgs)]
 struct Init {
-    /// The folder to make
+    /// The folder to make: the site's home
     #[arg(long, value_name = "DIR")]
     home: PathBuf,
     /// The site's name: lower-case letters, digits and hyphens
@@ -172,7 +171,6 @@ struct Init {
 /// A run that was asked to stop before its end exits with this code.
 const STOPPED: u8 = 3;
 
-/// Runs `padmm site`.
 pub(crate) fn run(args: Args, hooks: &TestHooks) -> anyhow::Result<ExitCode> {
     match args.action {
         Action::Run(run) => run_site(&run, args.json, hooks),
@@ -240,7 +238,7 @@ fn manage(action: Action, json: bool) -> anyhow::Result<()> {
                 home.rotate_identity(now, valid_days)?;
                 format!(
                     "This site has a new identity; the old one was {old}. Plans that name the old one must be made again, and the \
-                     others import the new card with `padmm site add-card FILE --home DIR --replace` after comparing fingerprints.\n\n"
+                     others import the new card with `padmm-site site add-card FILE --home DIR --replace` after comparing fingerprints.\n\n"
                 )
             } else {
                 home.rotate_transport(now, valid_days)?;
@@ -354,7 +352,7 @@ fn csr(home: &Home, out: Option<&Path>, force: bool, json: bool) -> anyhow::Resu
         }
         (None, false) => print(&request),
         (Some(out), false) => print(&format!(
-            "Wrote {}. Let the authority issue a certificate for the DNS name {} from it, then: padmm site certify CERT.pem --home {}\n",
+            "Wrote {}. Let the authority issue a certificate for the DNS name {} from it, then: padmm-site site certify CERT.pem --home {}\n",
             out.display(),
             home.name().dns_name(),
             home.dir().display()

@@ -91,7 +91,7 @@ impl CrossedColumns {
         self.n_crossed
     }
 
-    /// Cells of all crossed columns.
+    /// How many cells all crossed columns have together.
     pub(crate) fn n_cells(&self) -> usize {
         self.ends.len()
     }

@@ -12,15 +12,15 @@ pub(crate) const UNIT: f64 = f64::EPSILON / 2.0;
 /// How much is added up for one gradient; all of it public.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Sums {
-    /// Records of the largest part.
+    /// Records of the part that has most.
     pub largest_part: usize,
     /// Number of parts, each with cells of its own.
     pub n_parts: usize,
     /// Number of tasks of all parts together: so many sums are added at the end.
     pub n_tasks: usize,
-    /// Number of encoded columns.
+    /// Encoded columns, which the sums have entries for.
     pub n_features: usize,
-    /// Stored values of a record.
+    /// Values that are stored of each record.
     pub values_per_record: usize,
 }
 

@@ -1,3 +1,5 @@
+#![allow(clippy::float_cmp, reason = "what is meant is equality to the bit")]
+
 use super::*;
 use crate::data::FeatureSpace;
 use crate::regularizer::Regularizer;

@@ -10,11 +10,11 @@ use std::collections::BTreeSet;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Scalar {
-    /// A whole number.
+    /// A number written without a decimal point.
     Integer(i64),
-    /// Any other number.
+    /// A number written with a decimal point or an exponent.
     Float(f64),
-    /// A text.
+    /// Anything written in quotation marks.
     Text(String),
 }
 
@@ -45,10 +45,10 @@ pub struct SchemaDraft {
     /// Every encoded row is scaled down to this Euclidean norm.
     #[serde(default = "one")]
     pub norm_bound: f64,
-    /// Adds a column of ones.
+    /// Whether a column of ones is added, which no regulariser penalises.
     #[serde(default)]
     pub intercept: bool,
-    /// Rule for missing cells.
+    /// What becomes of a record with missing cells.
     #[serde(default = "drop_record")]
     pub missing: MissingRule,
     /// Texts that mean "missing" in every column.
@@ -60,13 +60,13 @@ pub struct SchemaDraft {
     /// Rule for categories that are not listed.
     #[serde(default = "unknown_is_error")]
     pub on_unknown_category: UnknownRule,
-    /// What is predicted.
+    /// The column that is to be predicted.
     #[serde(default)]
     pub label: LabelDraft,
-    /// Where a record comes from.
+    /// The column that says which site a record belongs to, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub site: Option<SiteDraft>,
-    /// All other columns.
+    /// Every column but label and site.
     #[serde(default)]
     pub columns: Vec<ColumnDraft>,
 }
@@ -87,14 +87,14 @@ fn unknown_is_error() -> UnknownRule {
     UnknownRule::Error
 }
 
-/// The label as written.
+/// The label's column before it is checked: which fields it needs depends on its kind.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LabelDraft {
-    /// Name of the column.
+    /// Its name in the file's header.
     #[serde(default)]
     pub column: String,
-    /// `binary` or `numeric`.
+    /// Either `binary` or `numeric`; it must be said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
     /// Texts that mean +1.
@@ -111,24 +111,24 @@ pub struct LabelDraft {
     pub upper: Option<f64>,
 }
 
-/// The site column as written.
+/// The site's column before it is checked.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SiteDraft {
-    /// Name of the column.
+    /// Its name in the file's header.
     pub column: String,
-    /// The sites that may occur.
+    /// The sites that may occur; left out, any may.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub values: Option<Vec<Scalar>>,
 }
 
-/// A column as written.
+/// A column before it is checked: which fields it needs depends on its kind.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ColumnDraft {
-    /// Name in the file's header.
+    /// Its name in the file's header.
     pub name: String,
-    /// `numeric`, `categorical` or `ignored`.
+    /// Either `numeric`, `categorical` or `ignored`; it must be said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
     /// Public lower bound of a numeric column.

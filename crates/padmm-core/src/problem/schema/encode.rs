@@ -5,6 +5,8 @@
 //! show in what others can see, the number of records or whether the site takes part, so there every row is a record, and one that does not
 //! fit counts for nothing ([`Purpose::Site`]).
 
+#![allow(clippy::float_cmp, reason = "what is meant is equality to the bit")]
+
 use super::encoded::{Encoded, Sites, Unusable};
 use super::{Column, ColumnKind, Label, MissingRule, RangeRule, Schema, SchemaError, UnknownRule, canonical};
 use crate::data::Dataset;
@@ -31,7 +33,7 @@ impl Purpose {
     }
 }
 
-/// One cell of a table.
+/// A cell as the caller's table holds it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Cell<'c> {
     /// What the table itself marks as missing.

@@ -1,5 +1,7 @@
 //! Records after encoding, and what a site should know about those that did not fit.
 
+#![allow(clippy::float_cmp, reason = "what is meant is equality to the bit")]
+
 use super::SchemaError;
 use crate::data::{Dataset, FeatureSpace};
 
@@ -19,9 +21,9 @@ pub struct Sites {
 /// Encoded records with what is known about each.
 #[derive(Clone, PartialEq)]
 pub struct Encoded {
-    /// The records.
+    /// Rows and labels as numbers, each row cut to the schema's norm bound.
     pub records: Dataset,
-    /// Names of the encoded columns.
+    /// Names and groups of the encoded columns.
     pub features: FeatureSpace,
     /// Sites, if the schema has a site column and the purpose was training.
     pub sites: Option<Sites>,
@@ -29,7 +31,7 @@ pub struct Encoded {
     pub official_test: Option<Vec<bool>>,
     /// Row of each record in its file; the header is row 1.
     pub row_numbers: Vec<u64>,
-    /// Records in the file.
+    /// Records that were read, those that were dropped included.
     pub n_read: usize,
     /// Records that the missing-value rule left out. Computed from records: for the site's own eyes only.
     pub n_dropped: usize,

@@ -7,11 +7,11 @@ use thiserror::Error;
 /// Messages name row and column and never quote a cell: an error text travels further than the file it is about.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the message of each variant says what its fields hold")]
 pub enum SchemaError {
     /// A setting of the schema itself is missing or impossible.
     #[error("the schema's `{setting}` {problem}")]
     Setting {
-        /// Which setting.
         setting: &'static str,
         /// What is wrong, and what to do.
         problem: String,
@@ -19,7 +19,6 @@ pub enum SchemaError {
     /// A column's description is incomplete or impossible.
     #[error("the schema's column `{column}` {problem}")]
     Column {
-        /// Which column.
         column: String,
         /// What is wrong, and what to do.
         problem: String,
@@ -42,10 +41,7 @@ pub enum SchemaError {
     NoHeader,
     /// Two columns of the file share a name.
     #[error("the header has two columns named `{column}`; rename one of them")]
-    DuplicateHeader {
-        /// The shared name.
-        column: String,
-    },
+    DuplicateHeader { column: String },
     /// A record has more or fewer cells than the header.
     #[error(
         "row {row} has {found} cells and the header has {expected}; look for a stray separator or quotation mark"
@@ -53,9 +49,7 @@ pub enum SchemaError {
     Ragged {
         /// Row in the file; the header is row 1.
         row: u64,
-        /// Cells in the header.
         expected: usize,
-        /// Cells in the record.
         found: usize,
     },
     /// A numeric column holds something that is not a finite number.
@@ -65,7 +59,6 @@ pub enum SchemaError {
     NotANumber {
         /// Row in the file; the header is row 1.
         row: u64,
-        /// Name of the column.
         column: String,
     },
     /// A number lies outside its public bounds and the schema says that this is an error.
@@ -75,7 +68,6 @@ pub enum SchemaError {
     OutOfRange {
         /// Row in the file; the header is row 1.
         row: u64,
-        /// Name of the column.
         column: String,
     },
     /// A categorical column holds a value that the schema does not list.
@@ -85,7 +77,6 @@ pub enum SchemaError {
     UnknownCategory {
         /// Row in the file; the header is row 1.
         row: u64,
-        /// Name of the column.
         column: String,
     },
     /// A label outside both lists of a two-class label.
@@ -95,7 +86,6 @@ pub enum SchemaError {
     UnknownLabel {
         /// Row in the file; the header is row 1.
         row: u64,
-        /// Name of the column.
         column: String,
     },
     /// A site that the schema does not list.
@@ -105,7 +95,6 @@ pub enum SchemaError {
     UnknownSite {
         /// Row in the file; the header is row 1.
         row: u64,
-        /// Name of the column.
         column: String,
     },
     /// A cell is missing and the schema drops such records, or it is the label or the site, which cannot be filled.
@@ -113,7 +102,6 @@ pub enum SchemaError {
     Missing {
         /// Row in the file; the header is row 1.
         row: u64,
-        /// Name of the column.
         column: String,
     },
     /// A row whose bytes are not text.
@@ -127,13 +115,11 @@ pub enum SchemaError {
     NotPlain {
         /// Row in the file; the header is row 1.
         row: u64,
-        /// Name of the column.
         column: String,
     },
     /// Nothing is left to learn from.
     #[error("no records are left: {n_read} were read and {n_dropped} of them dropped for missing values")]
     NoRecords {
-        /// Records in the file.
         n_read: usize,
         /// Records that the missing-value rule left out.
         n_dropped: usize,
@@ -143,9 +129,8 @@ pub enum SchemaError {
         "all {n_records} records have the same class in the label column `{column}`; a classifier needs both, so check `positive` and `negative` in the schema"
     )]
     OneClass {
-        /// Name of the label's column.
         column: String,
-        /// Records that are left.
+        /// Records that are left, all of them of that class.
         n_records: usize,
     },
 }

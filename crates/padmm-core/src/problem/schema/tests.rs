@@ -1,5 +1,7 @@
 //! The rules of a schema, one by one, on records small enough to check by hand.
 
+#![allow(clippy::float_cmp, reason = "what is meant is equality to the bit")]
+
 use super::{Encoded, Encoder, Purpose, Schema, SchemaError, canonical};
 use crate::loss::Loss;
 use crate::model::{Model, Provenance};

@@ -29,7 +29,6 @@ const MOST_CONNECTIONS: usize = 4;
 const DONE: u32 = 1;
 const TOO_LONG: u32 = 2;
 
-/// The link to one neighbour.
 pub(super) struct Link {
     pub(super) endpoint: Endpoint,
     pub(super) peer: PeerAddress,

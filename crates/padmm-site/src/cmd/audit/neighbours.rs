@@ -78,7 +78,7 @@ impl Asker {
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .status()
-            .context("`padmm plan accept` cannot be started")?;
+            .context("`padmm-site plan accept` cannot be started")?;
         let accepts = status.success();
         let mut sends = vec![];
         if accepts {

@@ -21,7 +21,6 @@ pub(super) fn write(finished: &Finished, folder: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What a check is about.
 pub(super) fn about(check: &str) -> &'static str {
     match check {
         "whiteness" => "the noise is independent, Gaussian, and of the size that is charged",

@@ -20,7 +20,6 @@ use crate::test_hooks::TestHooks;
 
 /// Most secret bits of one site in one run.
 const MOST_TESTS: usize = 2500;
-/// Sites of a run.
 const NAMES: [&str; 2] = ["north", "south"];
 /// How often a site of the first run is killed and started again on the way.
 const KILLS: u32 = 1;

@@ -17,7 +17,6 @@ use serde_json::json;
 
 use super::check::{SiteCost, cost};
 
-/// Runs `padmm plan accept`.
 pub(super) fn run(
     plan: &Path,
     home: &Path,
@@ -168,7 +167,7 @@ fn check_run_folder(contract: &Contract, home: &Home) -> anyhow::Result<()> {
     let known = Contract::read(&path)?;
     ensure!(
         known.hash() == contract.hash(),
-        "{} has accepted another plan named {} already: `padmm plan diff {} NEW` shows where they differ; give the new plan \
+        "{} has accepted another plan named {} already: `padmm-site plan diff {} NEW` shows where they differ; give the new plan \
          another name",
         home.name(),
         contract.name(),

@@ -92,7 +92,6 @@ pub(super) fn cost(contract: &Contract, index: usize) -> SiteCost {
     }
 }
 
-/// Runs `padmm plan check`.
 pub(super) fn run(
     contract: &Contract,
     site: Option<&SiteName>,
