@@ -1,5 +1,7 @@
 //! Test vectors of the compared methods, to the digits that are given for them.
 
+#![allow(clippy::float_cmp, reason = "what is meant is equality to the bit")]
+
 use padmm_baselines::accounting::*;
 use padmm_baselines::mechanism::*;
 use padmm_privacy::*;

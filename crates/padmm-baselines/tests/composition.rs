@@ -1,5 +1,7 @@
 //! Composition of pure mechanisms and of Gaussian objective perturbation, against `testdata/privacy/make.py` and by properties.
 
+#![allow(clippy::float_cmp, reason = "what is meant is equality to the bit")]
+
 use padmm_baselines::accounting::*;
 use padmm_baselines::mechanism::ObjectiveInputs;
 use padmm_privacy::*;

@@ -1,5 +1,7 @@
 //! Schedules of every kind keep their promise, and their mechanisms release what was paid for.
 
+#![allow(clippy::float_cmp, reason = "what is meant is equality to the bit")]
+
 use padmm_baselines::accounting::*;
 use padmm_baselines::mechanism::*;
 use padmm_privacy::*;

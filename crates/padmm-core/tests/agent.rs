@@ -1,5 +1,7 @@
 //! The agent as a state machine: what it accepts, what it refuses, and that the order of delivery changes nothing.
 
+#![allow(clippy::float_cmp, reason = "what is meant is equality to the bit")]
+
 mod common;
 
 use padmm_baselines::PVP;

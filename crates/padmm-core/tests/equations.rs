@@ -1,5 +1,7 @@
 //! EQUATIONS.md against the sources, both ways. Its "Convention" section says what is read here.
 
+#![allow(clippy::disallowed_methods, reason = "a test may read the files that it is about")]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 

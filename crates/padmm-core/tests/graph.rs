@@ -1,5 +1,7 @@
 //! Graphs against closed forms, their properties, and every way to get one wrong.
 
+#![allow(clippy::float_cmp, reason = "what is meant is equality to the bit")]
+
 use std::f64::consts::PI;
 
 use padmm_core::graph::{

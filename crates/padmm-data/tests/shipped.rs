@@ -1,5 +1,7 @@
 //! The shipped sets: their bytes, their counts, and the way out and back.
 
+#![allow(clippy::float_cmp, reason = "what is meant is equality to the bit")]
+
 use padmm_core::schema::{ColumnKind, Purpose};
 use padmm_data::{Source, encode_file, export, load, read_schema, shipped, shipped_set};
 use sha2::{Digest, Sha256};

@@ -349,12 +349,12 @@ fn a_cap_that_the_plan_would_cross_is_named_before_anything_is_sent() {
     running.start(1);
     running.start(2);
     let said = refusal(&network, 0, &[]);
-    assert_says(&said, &["cap", "padmm ledger cap", "5"]);
+    assert_says(&said, &["cap", "padmm-site ledger cap", "5"]);
     assert!(!network.run_file(0, "egress.csv").exists(), "something may have left");
     assert_eq!(SiteLedger::read(&network.sites[0].ledger).unwrap().state().runs().count(), 0);
     // The ledger has the small cap by now; a larger one in site.toml alone does not count.
     std::fs::write(&config, before).unwrap();
-    assert_says(&refusal(&network, 0, &[]), &["the ledger decides", "padmm ledger cap"]);
+    assert_says(&refusal(&network, 0, &[]), &["the ledger decides", "padmm-site ledger cap"]);
     let raised = Command::new(env!("CARGO_BIN_EXE_padmm-testbuild"))
         .args(["ledger", "cap"])
         .arg(&network.sites[0].ledger)

@@ -1,5 +1,7 @@
 //! Calibration keeps its promise, wastes nothing, and can be replayed.
 
+#![allow(clippy::float_cmp, reason = "what is meant is equality to the bit")]
+
 use padmm_privacy::*;
 use proptest::prelude::*;
 

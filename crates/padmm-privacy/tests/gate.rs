@@ -1,5 +1,7 @@
 //! The order of a release, and what happens when a step of it fails.
 
+#![allow(clippy::float_cmp, reason = "what is meant is equality to the bit")]
+
 use padmm_privacy::*;
 use std::sync::{Arc, Mutex};
 

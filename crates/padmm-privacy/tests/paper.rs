@@ -1,5 +1,7 @@
 //! Test vectors of the specification, in its order and to the digits that it gives.
 
+#![allow(clippy::float_cmp, reason = "what is meant is equality to the bit")]
+
 use padmm_privacy::*;
 
 /// Equal to the digits of `expected` that are given: half a unit of the last one.

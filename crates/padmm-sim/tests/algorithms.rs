@@ -1,5 +1,7 @@
 //! What every algorithm of the comparison has to keep to, and the numbers that are known of each.
 
+#![allow(clippy::float_cmp, reason = "what is meant is equality to the bit")]
+
 #[path = "../../padmm-core/tests/common/mod.rs"]
 mod common;
 

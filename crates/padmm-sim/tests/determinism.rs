@@ -1,6 +1,8 @@
 //! The simulator: the same bits whatever the number of threads, splits that deal every record once, and metrics against
 //! a second computation.
 
+#![allow(clippy::float_cmp, reason = "what is meant is equality to the bit")]
+
 #[path = "../../padmm-core/tests/common/mod.rs"]
 mod common;
 

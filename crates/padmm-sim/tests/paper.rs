@@ -1,5 +1,7 @@
 //! The paper in its own order: problem, algorithm, invariants, privacy, and what a run is worth.
 
+#![allow(clippy::float_cmp, reason = "what is meant is equality to the bit")]
+
 #[path = "../../padmm-core/tests/common/mod.rs"]
 mod common;
 

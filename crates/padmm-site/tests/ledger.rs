@@ -1,5 +1,7 @@
 //! The command `padmm ledger`, run as a review board runs it.
 
+#![allow(clippy::float_cmp, reason = "what is meant is equality to the bit")]
+
 mod common;
 
 use common::{json, ok, refused};

@@ -31,7 +31,7 @@ fn a_site_is_made_once_and_says_what_is_missing() {
         refused(at, &["site", "init", "--home", "w", "--name", "w", "--cap-epsilon", "5"])
             .contains("cap-delta")
     );
-    assert!(refused(at, &["site", "card", "--home", "absent"]).contains("padmm site init"));
+    assert!(refused(at, &["site", "card", "--home", "absent"]).contains("padmm-site site init"));
 }
 
 #[test]

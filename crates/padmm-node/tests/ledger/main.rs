@@ -1,5 +1,7 @@
 //! A site's ledger: what it keeps, what it refuses, and what it notices.
 
+#![allow(clippy::float_cmp, reason = "what is meant is equality to the bit")]
+
 mod cap;
 mod files;
 mod random;
