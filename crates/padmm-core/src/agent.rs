@@ -10,7 +10,7 @@ use std::sync::Arc;
 use padmm_privacy::{Debit, Gate, PrivacyReport, PublicVector};
 
 use crate::algorithm::{
-    Algorithm, AlgorithmInputs, AlgorithmKind, Emission, Local, LocalProblem, Peers, TurnAction,
+    Algorithm, AlgorithmInputs, AlgorithmKind, Audience, Emission, Local, LocalProblem, Peers, TurnAction,
 };
 use crate::calibration::Solvability;
 use crate::message::{Content, Incoming, Outgoing, Recipients, SiteIndex, Stage, Turn};
@@ -108,6 +108,8 @@ impl Agent {
             neighbours: &places,
             n_agents: setup.n_agents,
             n_features: p,
+            n_records: &setup.n_records,
+            space: &setup.space,
             calibration: &setup.calibration,
             regularizer: &problem.penalty,
         });
@@ -217,7 +219,8 @@ impl Agent {
             return Err(AgentError::NotANeighbour { site, from });
         };
         let neighbour = &self.neighbours[slot];
-        let (found, expected) = (message.vector.len(), self.released.len());
+        let of_turn = (turn.stage == Stage::Model).then(|| self.algorithm.n_coordinates(turn.number)).flatten();
+        let (found, expected) = (message.vector.len(), of_turn.unwrap_or(self.model().len()));
         if found != expected {
             return Err(AgentError::WrongLength { from, found, expected });
         }
@@ -322,6 +325,10 @@ impl Agent {
 
     /// A round is over: its model enters the average, and a round without a release is passed by the gate.
     fn finish_round(&mut self, round: u32) {
+        if !self.kind.spec().is_averaged() {
+            self.average.clear();
+            self.average_weight = 0.0;
+        }
         let weight = step::smoothing_weight(round);
         self.average.add_scaled(weight, self.algorithm.model());
         self.average_weight += weight;
@@ -338,6 +345,11 @@ impl Agent {
         let Some(turn) = self.phase.turn() else { return };
         let is_here = |n: &&Neighbour| n.inbox.iter().any(|m| m.turn == turn);
         self.n_arrived = self.neighbours[self.awaited(turn)].iter().filter(is_here).count();
+    }
+
+    /// Whose releases it hears.
+    pub fn audience(&self) -> Audience {
+        self.kind.spec().audience()
     }
 
     /// Where the agent is in its run: which turn, and whether it sends or receives.

@@ -130,6 +130,8 @@ pub struct CalibrationInputs<'a> {
     pub regularizer_curvature: f64,
     /// The solver's tolerance as a part of `2B/n_i`.
     pub relative_tolerance: f64,
+    /// All sites.
+    pub network: &'a NetworkFacts<'a>,
 }
 
 impl CalibrationInputs<'_> {
@@ -196,6 +198,7 @@ impl Calibration {
             strong_convexity: regularizer.strong_convexity(),
             regularizer_curvature: regularizer.curvature,
             relative_tolerance: 0.0,
+            network,
         };
         // Sites of one size and degree have the same terms, and some calibrations take a while.
         let key = |i: usize| (network.graph.degree(i), network.n_records[i]);
@@ -213,7 +216,7 @@ impl Calibration {
                     place.insert(kind.spec().calibrate(&facts(i))?);
                 }
             }
-            if kind.is_exact() && settings.sensitivity == SensitivityBasis::Record {
+            if kind.is_exact() && kind.spec().solves() && settings.sensitivity == SensitivityBasis::Record {
                 let noise = known.values().filter_map(SiteCalibration::noise_length).fold(0.0, f64::max);
                 for i in 0..n_agents {
                     let calibration = known.get_mut(&key(i)).expect("every site has terms");
@@ -236,7 +239,11 @@ impl Calibration {
             }
             tolerances = looser;
         }
-        let gossip = gossip_rounds(gossip_contraction(network.graph), GOSSIP_TARGET, GOSSIP_LIMIT);
+        let gossip = if kind.spec().is_averaged() {
+            gossip_rounds(gossip_contraction(network.graph), GOSSIP_TARGET, GOSSIP_LIMIT)
+        } else {
+            0
+        };
         Ok(Self { penalty, gossip_rounds: gossip as u32, agents })
     }
 }

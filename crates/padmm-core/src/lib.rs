@@ -11,6 +11,7 @@ mod elementary;
 pub mod evaluate;
 pub mod graph;
 mod kernel;
+mod matrix;
 pub mod message;
 pub mod metrics;
 pub mod model;

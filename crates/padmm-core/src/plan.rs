@@ -6,6 +6,7 @@ use padmm_privacy::{AccountantKind, Budget, Decay, PrivacyError, SensitivityBasi
 use serde::{Deserialize, Serialize};
 
 use crate::algorithm::{AlgorithmKind, Guarantee, Needs, P_ADMM};
+use crate::calibration::NetworkFacts;
 use crate::loss::Loss;
 use crate::regularizer::Regularizer;
 
@@ -27,7 +28,7 @@ pub enum Output {
 pub struct PlanDraft {
     /// Which algorithm every site runs.
     pub algorithm: AlgorithmKind,
-    /// `K`: private rounds, which share the budget.
+    /// `K`, the rounds of a run; 0 where the algorithm has a rule for it, until the sites are known ([`Plan::for_network`]).
     pub rounds: u32,
     /// `η`; left out, it is derived from public facts (see [`crate::calibration::default_penalty`]).
     pub penalty: Option<f64>,
@@ -143,7 +144,8 @@ impl PlanDraft {
             "between 0 and 1, both excluded",
         )?;
         in_range("decay", self.decay, self.decay > 0.0 && self.decay <= 1.0, "above 0 and at most 1")?;
-        in_range("rounds", f64::from(self.rounds), self.rounds >= 1, "at least 1")?;
+        let by_rule = self.rounds == 0 && self.algorithm.spec().has_rule_for_rounds();
+        in_range("rounds", f64::from(self.rounds), self.rounds >= 1 || by_rule, "at least 1")?;
         if let Some(penalty) = self.penalty {
             in_range("penalty", penalty, positive(penalty), "a positive number")?;
         }
@@ -157,7 +159,7 @@ impl PlanDraft {
             return Err(PlanError::UnboundedLoss { loss: self.loss.to_string() });
         }
         let budget = Budget::new(self.epsilon, self.delta)?;
-        let decay = Decay::new(self.rounds, self.decay)?;
+        let decay = Decay::new(self.rounds.max(1), self.decay)?;
         Ok(Plan { draft: self, budget, decay })
     }
 
@@ -262,11 +264,27 @@ impl Plan {
         self.decay
     }
 
+    /// The same plan with what the algorithm's rule makes of the sites' public facts, where the plan left it to the rule.
+    pub fn for_network(self, network: &NetworkFacts<'_>) -> Result<Self, PlanError> {
+        let by_rule = self.draft.algorithm.spec().rounds_by_rule(&self.draft, network);
+        match by_rule.filter(|_| self.draft.rounds == 0) {
+            Some(rounds) => PlanDraft { rounds, ..self.draft }.check(),
+            None => Ok(self),
+        }
+    }
+
     /// The same plan for another algorithm, for reference runs; settings of the first algorithm's own are left out.
     pub fn with_algorithm(&self, algorithm: AlgorithmKind) -> Result<Self, PlanError> {
         let of_the_paper = algorithm.is_the_papers();
+        let by_rule = |kind: AlgorithmKind| kind.spec().has_rule_for_rounds();
+        let rounds = match (by_rule(self.draft.algorithm), by_rule(algorithm)) {
+            (true, false) => PlanDraft::default().rounds,
+            (false, true) => 0,
+            _ => self.draft.rounds,
+        };
         PlanDraft {
             algorithm,
+            rounds,
             sensitivity: if of_the_paper { self.draft.sensitivity } else { SensitivityBasis::Record },
             own: OwnSettings::default(),
             ..self.draft.clone()

@@ -404,9 +404,11 @@ impl Settings {
         ];
         let bases = [("record", SensitivityBasis::Record), ("paper", SensitivityBasis::Paper)];
         let outputs = [("smoothed", Output::Smoothed), ("last", Output::Last)];
+        let algorithm = self.named("algorithm", &names)?.unwrap_or(default.algorithm);
+        let default_rounds = if algorithm.spec().has_rule_for_rounds() { 0 } else { default.rounds };
         Ok(PlanDraft {
-            algorithm: self.named("algorithm", &names)?.unwrap_or(default.algorithm),
-            rounds: self.typed("rounds", "a whole number from 1 on")?.unwrap_or(default.rounds),
+            algorithm,
+            rounds: self.typed("rounds", "a whole number from 1 on")?.unwrap_or(default_rounds),
             penalty: self.number("penalty")?,
             decay: self.number("decay")?.unwrap_or(default.decay),
             epsilon: self.number("epsilon")?.unwrap_or(default.epsilon),

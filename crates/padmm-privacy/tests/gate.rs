@@ -60,9 +60,9 @@ impl Mechanism for RecordingMechanism {
     fn draw(&self, round: u32, source: &mut dyn NoiseSource) -> Result<Drawn, PrivacyError> {
         self.inner.draw(round, source)
     }
-    fn seal(&self, round: u32, certified: &Certified, drawn: Drawn) -> Result<Payload, PrivacyError> {
+    fn seal(&self, round: u32, computed: Computed, drawn: Drawn) -> Result<Payload, PrivacyError> {
         note(&self.log, "seal");
-        self.inner.seal(round, certified, drawn)
+        self.inner.seal(round, computed, drawn)
     }
     fn report(&self) -> Option<PrivacyReport> {
         self.inner.report()

@@ -7,6 +7,7 @@ use std::time::Instant;
 use padmm_baselines::ADMM;
 use padmm_baselines::mechanism::Unprotected;
 use padmm_core::agent::{Agent, AgentSetup, Outcome};
+use padmm_core::algorithm::Audience;
 use padmm_core::calibration::{Calibration, NetworkFacts};
 use padmm_core::data::{Dataset, FeatureSpace};
 use padmm_core::evaluate::score;
@@ -158,6 +159,8 @@ impl PreparedSimulation {
             space: &space,
             norm_bound: shards[0].norm_bound(),
         };
+        let mut setting = setting;
+        setting.plan = setting.plan.for_network(&network)?;
         let calibration = Calibration::derive(&setting.plan, &network)?;
         let train = n_records.iter().sum();
         let counts = Counts { used: train + test.n_records(), dropped, train, test: test.n_records() };
@@ -379,8 +382,13 @@ impl PreparedSimulation {
             .collect::<Vec<_>>()
             .into_iter()
             .collect::<Result<_, SimError>>()?;
+        let everybody: Vec<usize> = (0..agents.len()).collect();
         let listen = |(i, agent): (usize, &mut Agent)| {
-            let messages = self.graph.neighbours(i).iter().filter_map(|&j| spoken[j].as_ref());
+            let heard = match agent.audience() {
+                Audience::Neighbours => self.graph.neighbours(i),
+                Audience::Everybody => &everybody,
+            };
+            let messages = heard.iter().filter(|&&j| j != i).filter_map(|&j| spoken[j].as_ref());
             let mut own = messages.filter(|(_, said)| said.is_for(SiteIndex(i)));
             own.try_for_each(|(heard, _)| agent.handle_message(heard)).map_err(stopped(i))
         };

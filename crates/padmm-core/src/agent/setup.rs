@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::algorithm::{Algorithm, LocalProblem};
+use crate::algorithm::{Algorithm, Audience, LocalProblem};
 use crate::calibration::{Calibration, SiteCalibration, Solvability};
 use crate::data::{Dataset, FeatureSpace};
 use crate::graph::{Graph, metropolis_weight};
@@ -16,7 +16,7 @@ pub struct AgentSetup {
     pub site: SiteIndex,
     /// How many sites the plan has, this one included.
     pub n_agents: usize,
-    /// Its neighbours in ascending order, with their gossip weights.
+    /// Those that it hears, in ascending order, with their gossip weights.
     pub neighbours: Vec<(SiteIndex, f64)>,
     /// The settings that all sites share.
     pub plan: Plan,
@@ -26,6 +26,10 @@ pub struct AgentSetup {
     pub gossip_rounds: u32,
     /// Tolerance, modulus and noise of this site.
     pub calibration: SiteCalibration,
+    /// Records of every site.
+    pub n_records: Vec<usize>,
+    /// The encoded columns.
+    pub space: FeatureSpace,
 }
 
 impl AgentSetup {
@@ -39,16 +43,25 @@ impl AgentSetup {
         data: Arc<Dataset>,
     ) -> (Self, LocalProblem) {
         let n_agents = calibration.agents.len();
-        let weighted = |&j: &usize| (SiteIndex(j), metropolis_weight(graph, site.0, j));
         let settings = plan.settings();
+        let neighbours = match settings.algorithm.spec().audience() {
+            Audience::Neighbours => {
+                let weighted = |&j: &usize| (SiteIndex(j), metropolis_weight(graph, site.0, j));
+                graph.neighbours(site.0).iter().map(weighted).collect()
+            }
+            // Nothing is averaged where everybody hears everybody.
+            Audience::Everybody => (0..n_agents).filter(|&j| j != site.0).map(|j| (SiteIndex(j), 0.0)).collect(),
+        };
         let setup = Self {
             site,
             n_agents,
-            neighbours: graph.neighbours(site.0).iter().map(weighted).collect(),
+            neighbours,
             plan: plan.clone(),
             penalty: calibration.penalty,
             gossip_rounds: calibration.gossip_rounds,
             calibration: calibration.agents[site.0].clone(),
+            n_records: calibration.agents.iter().map(|agent| agent.n_records).collect(),
+            space: space.clone(),
         };
         let penalty = RegularizerTerm::new(&settings.regularizer, space, 1.0 / n_agents as f64);
         (setup, LocalProblem { data, loss: settings.loss, penalty })
@@ -57,7 +70,8 @@ impl AgentSetup {
 
 /// Exponents of the grids of all rounds; empty where releases are not made on grids.
 pub(super) fn grids(calibration: &SiteCalibration) -> Vec<i32> {
-    calibration.gaussian().map_or(vec![], |s| (1..=s.rounds()).map(|round| s.grid_exponent(round)).collect())
+    let Some(schedule) = &calibration.noise else { return vec![] };
+    (1..=schedule.rounds()).map_while(|round| schedule.grid_exponent(round)).collect()
 }
 
 /// The noise was calibrated for a problem: stops if that is not the problem that will be solved.

@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use padmm_privacy::{Certified, Drawn, PublicVector};
+use padmm_privacy::{Computed, Drawn, PublicVector};
 
 use super::{Algorithm, Local};
 use crate::agent::AgentError;
@@ -99,7 +99,7 @@ impl ConsensusAdmm {
         penalty: f64,
         drawn: &Drawn,
         local: Local<'_>,
-    ) -> Result<Certified, AgentError> {
+    ) -> Result<Computed, AgentError> {
         let quadratic = step::primal_quadratic(penalty, self.planned_degree) + self.ridge;
         let linear = self.linear_term(penalty);
         if let Some(noise) = drawn.visible_noise() {
@@ -146,7 +146,7 @@ impl Algorithm for ConsensusAdmm {
     }
 
     /// (primal): `x_i^{k+1} = argmin_x f_i(x) + ⟨α_i^k, x⟩ + η Σ_{j∈V_i} ‖x − ½(x̃_i^k + x̃_j^k)‖²`
-    fn compute(&mut self, round: u32, drawn: &Drawn, local: Local<'_>) -> Result<Certified, AgentError> {
+    fn compute(&mut self, round: u32, drawn: &Drawn, local: Local<'_>) -> Result<Computed, AgentError> {
         let penalty = step::grown_penalty(self.penalty, self.growth, round);
         if self.growth != 1.0 {
             local.solver.forget_gradient();

@@ -16,6 +16,7 @@
 //! | `m_admm` | penalty perturbation with growing penalties |
 //! | `r_admm` | R-ADMM and MR-ADMM: every second round is free |
 //! | `dp_admm` | linearised ADMM with a server agent |
+//! | [`newton`] | consensus Newton: gradients of all sites at one public point, in a learned metric |
 //! | `linearized` | its decentralised form |
 //! | `token` | a token that walks from agent to agent |
 //! | `gaussian_objective` | Gaussian objective perturbation (experimental) |
@@ -24,19 +25,21 @@ pub mod consensus;
 mod dp_admm;
 mod gradient_step;
 mod linearized;
+mod newton;
 mod padmm;
 mod spec;
 mod token;
 
 use std::sync::Arc;
 
-use padmm_privacy::{Certified, Drawn, PublicVector};
+use padmm_privacy::{Certified, Computed, Drawn, PublicVector};
 
 pub use consensus::ConsensusAdmm;
 pub use dp_admm::DpAdmm;
 pub use linearized::Linearized;
+pub use newton::ConsensusNewton;
 pub use padmm::PAdmm;
-pub use spec::{AlgorithmInputs, AlgorithmKind, AlgorithmSpec, Description, GraphNeeded, Guarantee, Needs};
+pub use spec::{AlgorithmInputs, AlgorithmKind, AlgorithmSpec, Audience, Description, GraphNeeded, Guarantee, Needs};
 pub use token::{Token, token_walk};
 
 use crate::agent::AgentError;
@@ -56,8 +59,11 @@ pub const LINEARIZED: AlgorithmKind = AlgorithmKind::new(&Linearized);
 /// A token walking from agent to agent.
 pub const TOKEN: AlgorithmKind = AlgorithmKind::new(&Token);
 
+/// Gradients of all sites at one public point, in a metric that was learned privately.
+pub const CONSENSUS_NEWTON: AlgorithmKind = AlgorithmKind::new(&ConsensusNewton);
+
 /// The algorithms whose guarantee holds for the bytes that leave. `padmm-baselines` has the others.
-pub const ALL: [AlgorithmKind; 4] = [P_ADMM, LINEARIZED, DP_ADMM, TOKEN];
+pub const ALL: [AlgorithmKind; 5] = [P_ADMM, CONSENSUS_NEWTON, LINEARIZED, DP_ADMM, TOKEN];
 
 /// One site's records and its share of the problem: the private side of an agent.
 pub struct LocalProblem {
@@ -86,7 +92,7 @@ impl Local<'_> {
     ///
     /// Certificates are formed with the public radius of the judgement. Where it proves a number of passes sufficient, a solver
     /// that stalled is followed by one that cannot.
-    pub fn solve(self, round: u32, objective: Objective<'_>) -> Result<Certified, AgentError> {
+    pub fn solve(self, round: u32, objective: Objective<'_>) -> Result<Computed, AgentError> {
         let judgement = self.solver.judgement;
         let objective = objective.within(judgement.map_or(0.0, |j| j.radius));
         let mut solution = self.solver.solve(&objective, self.warm_start, self.tolerance);
@@ -100,7 +106,7 @@ impl Local<'_> {
             return Err(AgentError::ToleranceNotReached { round, residual, tolerance });
         }
         self.warm_start.clone_from(&solution.point);
-        Ok(Certified { point: solution.point, residual: solution.residual })
+        Ok(Certified { point: solution.point, residual: solution.residual }.into())
     }
 }
 
@@ -164,7 +170,12 @@ pub trait Algorithm: Send {
     }
 
     /// This round's point from the records, with its certificate. Called by the gate after the charge and the draw.
-    fn compute(&mut self, round: u32, drawn: &Drawn, local: Local<'_>) -> Result<Certified, AgentError>;
+    fn compute(&mut self, round: u32, drawn: &Drawn, local: Local<'_>) -> Result<Computed, AgentError>;
+
+    /// Coordinates of what agents say in a turn, where that is not the model's length.
+    fn n_coordinates(&self, _turn: u32) -> Option<usize> {
+        None
+    }
 
     /// What the agent says in a turn of [`Emission::Derived`].
     fn derive(&mut self, turn: u32) -> PublicVector {
@@ -222,7 +233,7 @@ mod tests {
             let objective = Objective::new(&parts, loss, &problem.penalty, &[], quadratic);
             let local =
                 Local { problem: &problem, solver: &mut solver, warm_start: &mut warm_start, tolerance };
-            local.solve(1, objective)
+            local.solve(1, objective).map(|computed| computed.into_point().expect("a solve gives a point"))
         };
         let stalled = solve(None, f64::NAN).unwrap_err();
         assert!(matches!(stalled, AgentError::ToleranceNotReached { .. }), "{stalled}");

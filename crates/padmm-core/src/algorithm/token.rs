@@ -15,7 +15,7 @@
 
 use std::sync::Arc;
 
-use padmm_privacy::{Certified, Decay, Drawn, PrivacyError, PublicVector};
+use padmm_privacy::{Computed, Decay, Drawn, PrivacyError, PublicVector};
 
 use super::{
     Algorithm, AlgorithmInputs, AlgorithmKind, AlgorithmSpec, Description, Emission, GraphNeeded, Guarantee,
@@ -166,7 +166,7 @@ impl Algorithm for TokenAdmm {
         Some(Demand::Solve { linear, quadratic: self.inverse_step })
     }
 
-    fn compute(&mut self, round: u32, _drawn: &Drawn, local: Local<'_>) -> Result<Certified, AgentError> {
+    fn compute(&mut self, round: u32, _drawn: &Drawn, local: Local<'_>) -> Result<Computed, AgentError> {
         self.linear_term();
         let parts = [Part::mean(&local.problem.data)];
         let loss = local.problem.loss;

@@ -22,6 +22,9 @@ pub struct FeatureSpace {
     pub groups: Vec<Range<usize>>,
     /// The column of ones, which no regulariser touches.
     pub intercept: Option<usize>,
+    /// How many of the first columns are numbers.
+    #[serde(skip)]
+    pub n_numeric: usize,
 }
 
 impl FeatureSpace {
@@ -36,6 +39,7 @@ impl FeatureSpace {
             names: (0..n).map(|j| format!("x{j}")).collect(),
             groups: (0..n).map(|j| j..j + 1).collect(),
             intercept: None,
+            n_numeric: n,
         }
     }
 }

@@ -40,7 +40,7 @@ impl<'a> Part<'a> {
     }
 
     /// The tasks that the records are cut into. An even number, so that two threads end together.
-    fn tasks(&self) -> impl Iterator<Item = Range<usize>> + use<> {
+    pub(crate) fn tasks(&self) -> impl Iterator<Item = Range<usize>> + use<> {
         let n = self.data.n_records();
         let n_tasks = n_tasks(n);
         (0..n_tasks).map(move |t| t * n / n_tasks..(t + 1) * n / n_tasks)

@@ -118,6 +118,11 @@ impl RegularizerTerm {
         if self.free.is_some() { 0.0 } else { self.curvature }
     }
 
+    /// Second derivatives of the smooth part, column by column.
+    pub(crate) fn ridge(&self, n_features: usize) -> Vec<f64> {
+        (0..n_features).map(|j| if self.is_free(j) { 0.0 } else { self.curvature }).collect()
+    }
+
     /// Whether there is a part without a gradient.
     pub fn is_nonsmooth(&self) -> bool {
         self.l1 > 0.0 || self.groups.iter().any(|g| g.1 > 0.0)

@@ -206,7 +206,7 @@ impl Schema {
         if self.intercept {
             names.push("(intercept)".to_owned());
         }
-        FeatureSpace { names, groups, intercept }
+        FeatureSpace { names, groups, intercept, n_numeric: self.n_numeric() }
     }
 
     fn n_numeric(&self) -> usize {
