@@ -325,13 +325,14 @@ impl Agent {
 
     /// A round is over: its model enters the average, and a round without a release is passed by the gate.
     fn finish_round(&mut self, round: u32) {
-        if !self.kind.spec().is_averaged() {
-            self.average.clear();
-            self.average_weight = 0.0;
+        if self.kind.spec().is_averaged() {
+            let weight = step::smoothing_weight(round);
+            self.average.add_scaled(weight, self.algorithm.model());
+            self.average_weight += weight;
+        } else {
+            self.average.clone_from(self.algorithm.model());
+            self.average_weight = 1.0;
         }
-        let weight = step::smoothing_weight(round);
-        self.average.add_scaled(weight, self.algorithm.model());
-        self.average_weight += weight;
         if round == self.rounds {
             self.average.scale(1.0 / self.average_weight);
         }
