@@ -120,9 +120,11 @@ pub struct CalibrationInputs<'a> {
     pub n_agents: usize,
     /// `p`: how many coefficients a model has.
     pub n_features: usize,
-    /// `B = L₁S`: no record's gradient is longer.
+    /// `Nω_i`: what the site's mean loss is multiplied by.
+    pub weight: f64,
+    /// `Nω_i·B = Nω_i·L₁S`: no record's gradient is longer, with its site's weight.
     pub gradient_bound: f64,
-    /// `L₂S²`: no record's curvature is larger; `None` where the loss is not smooth.
+    /// `Nω_i·L₂S²`, of a smooth loss.
     pub curvature_bound: Option<f64>,
     /// `m_R`: strong convexity of the site's share of the regulariser.
     pub strong_convexity: f64,
@@ -186,6 +188,7 @@ impl Calibration {
         };
         let regularizer = RegularizerTerm::new(&settings.regularizer, network.space, 1.0 / n_agents as f64);
         let row = network.norm_bound;
+        let weights = settings.weights.factors(network.n_records);
         let facts = |i: usize| CalibrationInputs {
             plan,
             penalty,
@@ -193,8 +196,9 @@ impl Calibration {
             n_records: network.n_records[i],
             n_agents,
             n_features: network.space.n_features(),
-            gradient_bound: mul_up(settings.loss.slope_bound().unwrap_or(1.0), row),
-            curvature_bound: settings.loss.curvature_bound().map(|c| mul_up(mul_up(c, row), row)),
+            weight: weights[i],
+            gradient_bound: mul_up(mul_up(settings.loss.slope_bound().unwrap_or(1.0), row), weights[i]),
+            curvature_bound: settings.loss.curvature_bound().map(|c| mul_up(mul_up(mul_up(c, row), row), weights[i])),
             strong_convexity: regularizer.strong_convexity(),
             regularizer_curvature: regularizer.curvature,
             relative_tolerance: 0.0,
@@ -314,6 +318,7 @@ fn solvability(
     let values = space.groups.len() + usize::from(space.intercept.is_some());
     let bounds = LocalBounds::new(
         settings.loss,
+        site.weight,
         &penalty,
         site.n_records,
         site.n_features,
@@ -363,10 +368,10 @@ const PENALTY_NOISE: f64 = 1.1;
 /// The penalty when a plan names none: a rule on public facts alone, so that nothing is tuned on private data.
 ///
 /// ```text
-/// 2η = a · 2 L₁ S² √p / (μ N^¼) · rms_i(1/(n_i d_i))  +  b · L₂ S² / mean(d),      a = 1.1, b = 0.008
+/// 2η = a · 2 L₁ S² √p / (μ N^¼) · rms_i(Nω_i/(n_i d_i))  +  b · L₂ S² / mean(d),      a = 1.1, b = 0.008
 /// ```
 ///
-/// Averaged over `K` rounds, the noise of one agent's releases has a norm of about `√p·Δ_i/μ` with `Δ_i ≈ 2B/(2η n_i d_i)`,
+/// Averaged over `K` rounds, the noise of one agent's releases has a norm of about `√p·Δ_i/μ` with `Δ_i ≈ 2B·Nω_i/(2η n_i d_i)`,
 /// whatever `K` is; averaged over the network too, it is `√N` times smaller. The first kind of noise bends the local solves, the
 /// second ends up in the model that is kept; the first term holds their geometric mean at `1/a` in units of 1/S: a smaller
 /// penalty drowns in noise. The second term keeps a share `b` of the loss's largest curvature: a larger penalty needs more
@@ -383,8 +388,9 @@ pub fn default_penalty(plan: &Plan, network: &NetworkFacts<'_>) -> Result<f64, P
     let curvature = settings.loss.curvature_bound().unwrap_or(0.25).min(1.0);
     let square = network.norm_bound * network.norm_bound;
     let noise = if settings.algorithm.is_private() {
-        let inverse = |(i, &n): (usize, &usize)| (n as f64 * degree(i)).powi(-2);
-        let rms = (network.n_records.iter().enumerate().map(inverse).sum::<f64>() / n_agents).sqrt();
+        let weights = settings.weights.factors(network.n_records);
+        let influence = |(i, &n): (usize, &usize)| (n as f64 * degree(i) / weights[i]).powi(-2);
+        let rms = (network.n_records.iter().enumerate().map(influence).sum::<f64>() / n_agents).sqrt();
         let mu = gdp_mu(plan.budget()).value();
         settings.algorithm.spec().relative_noise(plan, network.space.n_features(), mu)?
             * PENALTY_NOISE

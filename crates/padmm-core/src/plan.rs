@@ -1,6 +1,7 @@
 //! What a run is: a draft that anybody can fill in, and the checked plan that alone can run.
 
 mod own;
+mod weights;
 
 use padmm_privacy::{AccountantKind, Budget, Decay, PrivacyError, SensitivityBasis};
 use serde::{Deserialize, Serialize};
@@ -11,6 +12,7 @@ use crate::loss::Loss;
 use crate::regularizer::Regularizer;
 
 pub use own::{OwnSetting, OwnSettings};
+pub use weights::SiteWeights;
 
 /// Which model a site keeps — EQUATIONS §2 "what a site keeps".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,6 +52,8 @@ pub struct PlanDraft {
     pub tolerance: Option<f64>,
     /// Which of a run's models the sites keep.
     pub output: Output,
+    /// How much each site counts.
+    pub weights: SiteWeights,
     /// Settings that the algorithm does not share with others.
     #[serde(flatten)]
     pub own: OwnSettings,
@@ -78,6 +82,7 @@ impl Default for PlanDraft {
             regularizer: Regularizer::L2 { strength: 1e-3 },
             tolerance: None,
             output: Output::Smoothed,
+            weights: SiteWeights::Records,
             own: OwnSettings::default(),
         }
     }

@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::algorithm::AlgorithmKind;
 use crate::graph::{GraphError, GraphSpec};
 use crate::loss::Loss;
-use crate::plan::{Output, OwnSetting, OwnSettings, PlanDraft};
+use crate::plan::{Output, OwnSetting, OwnSettings, PlanDraft, SiteWeights};
 use crate::regularizer::Regularizer;
 
 /// What everybody has to know about a setting: name, kind and meaning.
@@ -165,6 +165,13 @@ pub fn plan_settings(algorithms: &[AlgorithmKind]) -> Vec<Setting> {
             Text,
             "WHICH",
             "Model that sites keep: smoothed (average over rounds with weights k²) or last [default: smoothed]",
+        ),
+        setting(
+            "weights",
+            Algorithm,
+            Text,
+            "WHICH",
+            "How much a site counts: records (every record the same), sites (every site the same, as in the paper) or damped (records of small sites less) [default: records]",
         ),
         setting("epsilon", Privacy, Number, "E", "Total privacy loss ε of every site [default: 5]"),
         setting("delta", Privacy, Number, "D", "δ [default: 0.0001]"),
@@ -403,6 +410,8 @@ impl Settings {
             ("basic", AccountantKind::Basic),
         ];
         let bases = [("record", SensitivityBasis::Record), ("paper", SensitivityBasis::Paper)];
+        let weights =
+            [("records", SiteWeights::Records), ("sites", SiteWeights::Sites), ("damped", SiteWeights::Damped)];
         let outputs = [("smoothed", Output::Smoothed), ("last", Output::Last)];
         let algorithm = self.named("algorithm", &names)?.unwrap_or(default.algorithm);
         let default_rounds = if algorithm.spec().has_rule_for_rounds() { 0 } else { default.rounds };
@@ -419,6 +428,7 @@ impl Settings {
             regularizer: self.regularizer()?,
             tolerance: self.number("tolerance")?,
             output: self.named("output", &outputs)?.unwrap_or(default.output),
+            weights: self.named("weights", &weights)?.unwrap_or(default.weights),
             own: self.own(algorithms)?,
         })
     }

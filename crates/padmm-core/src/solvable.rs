@@ -62,12 +62,13 @@ pub struct Judgement {
 /// What is public about the local problems of a site.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LocalBounds {
-    loss: Loss,
     sums: Sums,
     /// `S`, the bound on a record's norm.
     row: f64,
-    /// `B = L₁S`, the bound on a record's gradient.
+    /// `Nω_i·B = Nω_i·L₁S`, the bound on a record's gradient with its site's weight.
     gradient_bound: f64,
+    /// `Nω_i·L₂`; none for the hinge.
+    curvature_bound: Option<f64>,
     /// `m_R` of the regulariser's share, which adds to the modulus.
     strong_convexity: f64,
     /// Curvature of the regulariser's smooth part.
@@ -79,9 +80,12 @@ pub struct LocalBounds {
 }
 
 impl LocalBounds {
-    /// For `n_records` records of norm at most `row` and `values_per_record` stored values, a loss and the regulariser's part.
+    /// For `n_records` records of norm at most `row` and `values_per_record` stored values, a loss whose mean is multiplied by `weight`, and
+    /// the regulariser's part.
+    #[expect(clippy::too_many_arguments, reason = "each is a public fact of its own")]
     pub fn new(
         loss: Loss,
+        weight: f64,
         regularizer: &RegularizerTerm,
         n_records: usize,
         n_features: usize,
@@ -93,14 +97,14 @@ impl LocalBounds {
         let sums = Sums { largest_part: n_records, n_parts: 1, n_tasks, n_features, values_per_record };
         let is_hinge = loss.curvature_bound().is_none();
         Self {
-            loss,
             sums,
             row,
-            gradient_bound: loss.slope_bound().unwrap_or(f64::INFINITY) * row,
+            gradient_bound: loss.slope_bound().unwrap_or(f64::INFINITY) * row * weight,
+            curvature_bound: loss.curvature_bound().map(|curvature| curvature * weight),
             strong_convexity: regularizer.strong_convexity(),
             regularizer_curvature: regularizer.curvature,
             largest_group: regularizer.largest_group(),
-            rounding: Rounding::new(sums, loss, is_hinge, row, 1.0, 0.0, regularizer),
+            rounding: Rounding::new(sums, loss, is_hinge, row, weight, 0.0, regularizer),
             tolerance,
         }
     }
@@ -139,7 +143,7 @@ impl LocalBounds {
         let curved = quadratic + self.regularizer_curvature;
         let spacing = UNIT * radius * (self.sums.n_features as f64).sqrt();
         let rounding = self.rounding.at(radius, linear) + 8.0 * UNIT * quadratic * radius;
-        let Some(curvature) = self.loss.curvature_bound() else {
+        let Some(curvature) = self.curvature_bound else {
             let residual = rounding + curved * spacing;
             let excess = self.rounding.margin(radius) + self.row * spacing;
             let certificate = 0.5 * (residual + (residual * residual + 4.0 * modulus * excess).sqrt());
@@ -164,7 +168,7 @@ impl LocalBounds {
     /// is longer than twice the radius and a little.
     fn step_error(&self, linear: f64, radius: f64, smoothness: f64) -> f64 {
         let radius = 2.5 * radius;
-        let curvature = self.loss.curvature_bound().unwrap_or(f64::INFINITY);
+        let curvature = self.curvature_bound.unwrap_or(f64::INFINITY);
         // A slope is taken at a margin that is set against a label or a corner of size 1.
         let margin = 1.0 + self.row * radius;
         let records = 24.0 * self.gradient_bound + 4.0 * curvature * self.row * margin;

@@ -28,7 +28,13 @@ pub(crate) fn pooled_optimum(
 ) -> Result<(Vec<f64>, Optimum), SimError> {
     let settings = plan.settings();
     let n_agents = shards.len() as f64;
-    let parts: Vec<Part> = shards.iter().map(|s| Part::mean(s)).collect();
+    let n_records: Vec<usize> = shards.iter().map(|s| s.n_records()).collect();
+    let weights = settings.weights.factors(&n_records);
+    let parts: Vec<Part> = shards
+        .iter()
+        .zip(weights)
+        .map(|(data, weight)| Part { data, weight: weight / data.n_records() as f64 })
+        .collect();
     // Σ_i R/N = R: the whole regulariser, once.
     let penalty = RegularizerTerm::new(&settings.regularizer, space, 1.0);
     // Without strong convexity a minimiser may not exist; a ridge far below any other term makes it one.

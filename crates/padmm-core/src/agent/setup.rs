@@ -64,7 +64,8 @@ impl AgentSetup {
             space: space.clone(),
         };
         let penalty = RegularizerTerm::new(&settings.regularizer, space, 1.0 / n_agents as f64);
-        (setup, LocalProblem { data, loss: settings.loss, penalty })
+        let weight = settings.weights.factors(&setup.n_records)[site.0];
+        (setup, LocalProblem { data, loss: settings.loss, penalty, weight })
     }
 }
 
@@ -97,7 +98,10 @@ pub(super) fn check_calibration(
     let Some(premise) = calibration.noise.as_ref().and_then(|noise| noise.premise()) else { return };
     let (slope, row) = (problem.loss.slope_bound(), problem.data.norm_bound());
     let slope = slope.expect("a loss under privacy has a bounded slope");
-    assert!(slope * row <= premise.gradient_bound, "the noise is for this loss and norm bound");
+    assert!(
+        slope * row * problem.weight <= premise.gradient_bound,
+        "the noise is for this loss, norm bound and weight"
+    );
     assert_eq!(
         premise.n_records, calibration.n_records,
         "noise and calibration agree on the number of records"
@@ -109,6 +113,6 @@ pub(super) fn check_calibration(
     );
     if let Some(bound) = premise.curvature_bound {
         let curvature = problem.loss.curvature_bound().expect("noise on the objective needs a smooth loss");
-        assert!(curvature * row * row <= bound, "the noise is for this loss");
+        assert!(curvature * row * row * problem.weight <= bound, "the noise is for this loss and weight");
     }
 }

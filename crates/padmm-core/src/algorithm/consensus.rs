@@ -12,7 +12,7 @@ use padmm_privacy::{Computed, Drawn, PublicVector};
 
 use super::{Algorithm, Local};
 use crate::agent::AgentError;
-use crate::objective::{Objective, Part};
+use crate::objective::Objective;
 use crate::regularizer::norm_up;
 use crate::solvable::Demand;
 use crate::step;
@@ -105,7 +105,7 @@ impl ConsensusAdmm {
         if let Some(noise) = drawn.visible_noise() {
             linear.iter_mut().zip(noise).for_each(|(l, b)| *l += b);
         }
-        let parts = [Part::mean(&local.problem.data)];
+        let parts = [local.problem.part()];
         let problem = local.problem;
         let objective = Objective::new(&parts, problem.loss, &problem.penalty, linear, quadratic);
         let certified = local.solve(round, objective);

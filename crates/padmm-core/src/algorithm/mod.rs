@@ -45,7 +45,7 @@ pub use token::{Token, token_walk};
 use crate::agent::AgentError;
 use crate::data::Dataset;
 use crate::loss::Loss;
-use crate::objective::Objective;
+use crate::objective::{Objective, Part};
 use crate::regularizer::RegularizerTerm;
 use crate::solvable::Demand;
 use crate::solver::{Solver, Status, proved};
@@ -73,6 +73,15 @@ pub struct LocalProblem {
     pub loss: Loss,
     /// `R(x)/N`: this site's share of the regulariser.
     pub penalty: RegularizerTerm,
+    /// `Nω_i`: what the mean loss of the records is multiplied by.
+    pub weight: f64,
+}
+
+impl LocalProblem {
+    /// The records with their weight, as they enter the objective.
+    pub fn part(&self) -> Part<'_> {
+        Part { data: &self.data, weight: self.weight / self.data.n_records() as f64 }
+    }
 }
 
 /// What an algorithm may use inside the gate.
@@ -210,7 +219,6 @@ pub trait Algorithm: Send {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::objective::Part;
     use crate::solvable::{Judgement, LocalBounds};
 
     /// A start that is no number stops every fast solver at once. Where public numbers promise a certificate, there is one all the same.
@@ -222,14 +230,14 @@ mod tests {
             data.push(&row, &[], if r % 4 == 0 { 1.0 } else { -1.0 });
         });
         let (loss, tolerance, quadratic) = (Loss::Logistic, 1e-8, 0.1);
-        let problem = LocalProblem { data: Arc::new(data), loss, penalty: RegularizerTerm::none() };
-        let bounds = LocalBounds::new(loss, &problem.penalty, 20, 3, 3, 1.0, tolerance);
+        let problem = LocalProblem { data: Arc::new(data), loss, penalty: RegularizerTerm::none(), weight: 1.0 };
+        let bounds = LocalBounds::new(loss, 1.0, &problem.penalty, 20, 3, 3, 1.0, tolerance);
         let judgement = bounds.judge(Demand::Solve { linear: 0.0, quadratic });
         assert!(judgement.passes.is_some());
         let solve = |judgement: Option<Judgement>, start: f64| {
             let (mut solver, mut warm_start) = (Solver::new(), vec![start; 3]);
             solver.judgement = judgement;
-            let parts = [Part::mean(&problem.data)];
+            let parts = [problem.part()];
             let objective = Objective::new(&parts, loss, &problem.penalty, &[], quadratic);
             let local =
                 Local { problem: &problem, solver: &mut solver, warm_start: &mut warm_start, tolerance };

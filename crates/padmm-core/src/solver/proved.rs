@@ -162,7 +162,7 @@ mod tests {
             let size = 10f64.powf(3.0 * (1.0 + uniform.next()));
             let linear: Vec<f64> = (0..p).map(|_| quadratic * size * uniform.next()).collect();
             let tolerance = 2e-6 / n as f64 * 10f64.powf(-2.0 * (1.0 + uniform.next()));
-            let bounds = LocalBounds::new(loss, &regularizer, n, p, p, 1.0, tolerance);
+            let bounds = LocalBounds::new(loss, 1.0, &regularizer, n, p, p, 1.0, tolerance);
             let judgement = bounds.judge(Demand::Solve { linear: norm(&linear), quadratic });
             let Some(passes) = judgement.passes.filter(|_| judgement.ratio <= MOST_RATIO) else { continue };
             promised += 1;

@@ -41,7 +41,7 @@ use super::{
 use crate::agent::AgentError;
 use crate::calibration::{CalibrationInputs, NetworkFacts, SiteCalibration};
 use crate::data::FeatureSpace;
-use crate::plan::PlanDraft;
+use crate::plan::{PlanDraft, SiteWeights};
 use crate::vector::{dot, norm, norm_up};
 use metric::{Estimate, Metric, Moments};
 use records::Whitener;
@@ -98,23 +98,17 @@ struct Learned {
     spent: f64,
 }
 
-/// `ω_i = n_i/n`
-fn weights(n_records: &[usize]) -> Vec<f64> {
-    let n: usize = n_records.iter().sum();
-    n_records.iter().map(|&n_i| n_i as f64 / n as f64).collect()
-}
-
 /// `A = √Σ(ω_i/n_i)²`: the noise of the weighted mean, where a site's sum has noise of 1.
-fn noise_factor(n_records: &[usize]) -> f64 {
+fn noise_factor(weights: SiteWeights, n_records: &[usize]) -> f64 {
     let term = |(w, &n): (f64, &usize)| (w / n as f64) * (w / n as f64);
-    weights(n_records).into_iter().zip(n_records).map(term).sum::<f64>().sqrt()
+    weights.of(n_records).into_iter().zip(n_records).map(term).sum::<f64>().sqrt()
 }
 
 impl Rule {
     /// The rule for a plan and its sites.
     fn of(settings: &PlanDraft, n_features: usize, n_records: &[usize]) -> Result<Self, PrivacyError> {
         let mu = gdp_mu(Budget::new(settings.epsilon, settings.delta)?).value();
-        let picked = Self::pick(n_features, noise_factor(n_records), mu);
+        let picked = Self::pick(n_features, noise_factor(settings.weights, n_records), mu);
         // Stage 0 is a round too.
         Ok(if settings.rounds > 1 { Self { rounds: settings.rounds - 1, ..picked } } else { picked })
     }
@@ -136,7 +130,7 @@ impl NewtonState {
     fn new(inputs: &AlgorithmInputs<'_>) -> Self {
         let noise = inputs.calibration.noise.as_ref().expect("consensus Newton has noise");
         let rule = Rule::of(inputs.settings, inputs.n_features, inputs.n_records).expect("the plan's budget is one");
-        let weights = weights(inputs.n_records);
+        let weights = inputs.settings.weights.of(inputs.n_records);
         let place = inputs.neighbours.partition_point(|&j| j < inputs.site);
         let mut heard = inputs.neighbours.to_vec();
         heard.insert(place, inputs.site);

@@ -9,7 +9,6 @@ use crate::algorithm::LocalProblem;
 use crate::kernel::{self, Weights};
 use crate::loss::Loss;
 use crate::matrix::{Lower, Square};
-use crate::objective::Part;
 use crate::vector::{simd, sum_of_squares};
 
 /// Records whose margins are computed together.
@@ -24,7 +23,7 @@ fn unit_label(loss: Loss, label: f64) -> f64 {
 pub(super) fn moments(problem: &LocalProblem, layout: &Layout) -> ClippedSum {
     let (data, p) = (&*problem.data, layout.n_features);
     let empty = || ClippedSum::new(Terms::NonNegative, layout.n_moments(), data.n_records());
-    let sum = Part::mean(data).tasks().collect::<Vec<_>>().into_par_iter().map(|range| {
+    let sum = problem.part().tasks().collect::<Vec<_>>().into_par_iter().map(|range| {
         let (mut sum, mut statistic) = (empty(), vec![0.0; layout.n_moments()]);
         for r in range {
             let row = data.row(r);
@@ -66,7 +65,7 @@ pub(super) fn gradient(problem: &LocalProblem, whitener: &Whitener, clip: f64, p
     let mut weights = Weights::default();
     weights.set(data, point);
     let empty = || ClippedSum::new(Terms::Signed, point.len(), data.n_records());
-    let sum = Part::mean(data).tasks().collect::<Vec<_>>().into_par_iter().map(|range| {
+    let sum = problem.part().tasks().collect::<Vec<_>>().into_par_iter().map(|range| {
         let (mut sum, mut whitened, mut margins) = (empty(), vec![0.0; point.len()], vec![0.0; BLOCK]);
         for from in range.clone().step_by(BLOCK) {
             let block = from..(from + BLOCK).min(range.end);

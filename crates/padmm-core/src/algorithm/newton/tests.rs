@@ -29,7 +29,7 @@ fn problem(range: Range<usize>, labels: [f64; 6]) -> LocalProblem {
     for ((category, number), label) in rows[range.clone()].iter().zip(&labels[range]) {
         data.push(&[*number], &[*category, 3], 2.0 * label - 1.0);
     }
-    LocalProblem { data: Arc::new(data), loss: Loss::Logistic, penalty: RegularizerTerm::none() }
+    LocalProblem { data: Arc::new(data), loss: Loss::Logistic, penalty: RegularizerTerm::none(), weight: 1.0 }
 }
 
 /// What is released where all noise happens to be zero.
