@@ -197,7 +197,10 @@ impl Agent {
     /// Whether the round may be charged, by public numbers alone: what is said here, any records would have got said.
     fn judge(&mut self, round: u32) -> Result<Option<Judgement>, AgentError> {
         let Some(Solvability { bounds, stopping, .. }) = self.solvability else { return Ok(None) };
-        let demand = self.algorithm.demand(round).expect("an exact algorithm says what its rounds ask for");
+        let demand = self
+            .algorithm
+            .demand(round)
+            .expect("an algorithm with a guarantee for the bytes that leave implements `Algorithm::demand`");
         let judgement = bounds.judge(demand);
         let Judgement { radius, ratio, .. } = judgement;
         // Half of the integers that a grid holds are left for the noise, which never needs as many.

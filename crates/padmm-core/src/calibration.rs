@@ -330,7 +330,12 @@ fn solvability(
     let walk = noise * f64::from(settings.rounds).sqrt();
     let demand = |size: f64, walk: f64| {
         let demand = kind.spec().demand(site, calibration, size, walk);
-        demand.expect("an algorithm with a guarantee for the bytes that leave says what it asks for")
+        demand.unwrap_or_else(|| {
+            panic!(
+                "{} states a guarantee for the bytes that leave, so it needs `AlgorithmSpec::demand`",
+                kind.name()
+            )
+        })
     };
     let planned = bounds.judge(demand(noise, walk));
     let stopping = LocalBounds::stopping(&planned);

@@ -64,7 +64,11 @@ pub(crate) fn simulated_noise(record: &Record) -> Option<&'static str> {
     if !record.noise_source.contains("insecure") {
         return None;
     }
-    Some(if privacy.noise_is_exact {
+    let between_sites = record.setting.plan.settings().algorithm.runs_between_sites();
+    Some(if privacy.noise_is_exact && !between_sites {
+        "This was a simulation with noise from a seed: the statement is what the same plan would guarantee with secure noise. This \
+         algorithm runs in simulations only."
+    } else if privacy.noise_is_exact {
         "This was a simulation with noise from a seed: the statement is what the same plan guarantees between real sites, which draw \
          secure noise."
     } else {

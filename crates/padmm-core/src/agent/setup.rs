@@ -93,7 +93,9 @@ pub(super) fn check_calibration(
     let modulus = algorithm.modulus(problem.penalty.strong_convexity());
     assert!(
         modulus >= calibration.modulus,
-        "the calibration is that of this penalty, degree and regulariser"
+        "the calibration is that of this penalty, degree and regulariser: `AlgorithmSpec::calibrate` assumed a modulus of {}, and \
+         `Algorithm::modulus` is {modulus}",
+        calibration.modulus
     );
     let Some(premise) = calibration.noise.as_ref().and_then(|noise| noise.premise()) else { return };
     let (slope, row) = (problem.loss.slope_bound(), problem.data.norm_bound());
