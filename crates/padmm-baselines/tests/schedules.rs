@@ -225,7 +225,10 @@ fn objective_perturbation_shows_its_noise_and_checks_the_certificate() {
         let foreign = PrivacyError::ForeignNoise { round: 1 };
         let other = mechanism.draw(3, &mut SecureNoise).unwrap();
         assert_eq!(mechanism.seal(1, good.clone().into(), other).unwrap_err(), foreign);
-        assert_eq!(mechanism.seal(1, good.clone().into(), Drawn::visible(1, vec![0.0])).unwrap_err(), foreign);
+        assert_eq!(
+            mechanism.seal(1, good.clone().into(), Drawn::visible(1, vec![0.0])).unwrap_err(),
+            foreign
+        );
         let weaker = RequiredCertificate { modulus: 0.4, tolerance: TOLERANCE };
         assert!(matches!(schedule.mechanism(weaker), Err(PrivacyError::CertificateMismatch { .. })));
     }
@@ -244,7 +247,10 @@ fn output_perturbation_hides_its_noise_and_adds_it() {
     assert!(2f64.powi(exponent) <= std / 2f64.powi(24) && 2f64.powi(exponent) > std / 2f64.powi(26));
     assert!(payload.to_vec().iter().all(|value| *value != 0.5), "noise was added to every coordinate");
     let visible = Drawn::visible(1, vec![0.0; FEATURES]);
-    assert_eq!(mechanism.seal(1, point.clone().into(), visible).unwrap_err(), PrivacyError::ForeignNoise { round: 1 });
+    assert_eq!(
+        mechanism.seal(1, point.clone().into(), visible).unwrap_err(),
+        PrivacyError::ForeignNoise { round: 1 }
+    );
     let weaker = RequiredCertificate { tolerance: 2.0 * TOLERANCE, ..required() };
     let error = GammaOutput::new(schedule.clone(), weaker).unwrap_err();
     assert!(matches!(error, PrivacyError::CertificateMismatch { name: "tolerance", .. }));

@@ -222,7 +222,8 @@ impl Agent {
             return Err(AgentError::NotANeighbour { site, from });
         };
         let neighbour = &self.neighbours[slot];
-        let of_turn = (turn.stage == Stage::Model).then(|| self.algorithm.n_coordinates(turn.number)).flatten();
+        let of_turn =
+            (turn.stage == Stage::Model).then(|| self.algorithm.n_coordinates(turn.number)).flatten();
         let (found, expected) = (message.vector.len(), of_turn.unwrap_or(self.model().len()));
         if found != expected {
             return Err(AgentError::WrongLength { from, found, expected });

@@ -198,7 +198,10 @@ impl Calibration {
             n_features: network.space.n_features(),
             weight: weights[i],
             gradient_bound: mul_up(mul_up(settings.loss.slope_bound().unwrap_or(1.0), row), weights[i]),
-            curvature_bound: settings.loss.curvature_bound().map(|c| mul_up(mul_up(mul_up(c, row), row), weights[i])),
+            curvature_bound: settings
+                .loss
+                .curvature_bound()
+                .map(|c| mul_up(mul_up(mul_up(c, row), row), weights[i])),
             strong_convexity: regularizer.strong_convexity(),
             regularizer_curvature: regularizer.curvature,
             relative_tolerance: 0.0,

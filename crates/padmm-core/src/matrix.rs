@@ -215,7 +215,9 @@ mod tests {
             near(&l.inverse_of_product().times(&v), &l.solve(&v));
             near(&l.times(&l.inverse().times(&v)), &v);
             let identity = a.product(&l.inverse_of_product());
-            assert!((identity.trace() - n as f64).abs() < 1e-10 && (a.inner(&identity) - a.trace()).abs() < 1e-8);
+            assert!(
+                (identity.trace() - n as f64).abs() < 1e-10 && (a.inner(&identity) - a.trace()).abs() < 1e-8
+            );
         }
     }
 

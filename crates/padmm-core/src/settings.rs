@@ -410,8 +410,11 @@ impl Settings {
             ("basic", AccountantKind::Basic),
         ];
         let bases = [("record", SensitivityBasis::Record), ("paper", SensitivityBasis::Paper)];
-        let weights =
-            [("records", SiteWeights::Records), ("sites", SiteWeights::Sites), ("damped", SiteWeights::Damped)];
+        let weights = [
+            ("records", SiteWeights::Records),
+            ("sites", SiteWeights::Sites),
+            ("damped", SiteWeights::Damped),
+        ];
         let outputs = [("smoothed", Output::Smoothed), ("last", Output::Last)];
         let algorithm = self.named("algorithm", &names)?.unwrap_or(default.algorithm);
         let default_rounds = if algorithm.spec().has_rule_for_rounds() { 0 } else { default.rounds };

@@ -33,7 +33,8 @@ fn integers(terms: Terms, n_records: usize, rows: &[(f64, Vec<f64>)]) -> (Vec<i6
     let rounds = vec![SumRound { n_coordinates, terms, share: 1.0 }];
     let schedule = SumSchedule::calibrate(budget(1.0), n_records, rounds).unwrap();
     let mechanism = schedule.mechanism(RequiredCertificate { modulus: 1.0, tolerance: 0.0 }).unwrap();
-    let mut gate = Gate::new("r".into(), "s".into(), mechanism, Box::new(Silence), Box::new(MemoryLedger::new()));
+    let mut gate =
+        Gate::new("r".into(), "s".into(), mechanism, Box::new(Silence), Box::new(MemoryLedger::new()));
     let release = gate.release::<_, PrivacyError>(1, |_| Ok(sum)).unwrap();
     let Payload::Grid { exponent, values } = release.value().clone() else { panic!("sums are on a grid") };
     (values, exponent.unsigned_abs())
@@ -53,7 +54,9 @@ fn any_number() -> impl Strategy<Value = f64> {
 }
 
 fn rows(n: usize) -> impl Strategy<Value = Vec<(f64, Vec<f64>)>> {
-    (1usize..40).prop_flat_map(move |p| prop::collection::vec((any_number(), prop::collection::vec(any_number(), p)), n))
+    (1usize..40).prop_flat_map(move |p| {
+        prop::collection::vec((any_number(), prop::collection::vec(any_number(), p)), n)
+    })
 }
 
 fn kinds() -> impl Strategy<Value = Terms> {
@@ -130,7 +133,10 @@ fn shares_add_up_to_the_budget_and_no_further() {
     for epsilon in [0.1, 1.0, 5.0] {
         let schedule = SumSchedule::calibrate(budget(epsilon), 1000, rounds.clone()).unwrap();
         let report = schedule.report();
-        assert!(report.epsilon_exact <= epsilon && report.epsilon_exact > epsilon * (1.0 - 1e-6), "{report:?}");
+        assert!(
+            report.epsilon_exact <= epsilon && report.epsilon_exact > epsilon * (1.0 - 1e-6),
+            "{report:?}"
+        );
         // μ of the whole budget, and each round's part of its square.
         let mu = gdp_mu(budget(epsilon)).value();
         for (k, SumRound { terms, share, .. }) in (1..).zip(&rounds) {
@@ -144,5 +150,8 @@ fn shares_add_up_to_the_budget_and_no_further() {
     }
     let too_much = vec![round(0.6, Terms::Signed), round(0.6, Terms::Signed)];
     assert!(SumSchedule::calibrate(budget(1.0), 1000, too_much).is_err());
-    assert!(SumSchedule::calibrate(budget(200.0), 1000, rounds).is_err(), "no noise on whole numbers is as narrow");
+    assert!(
+        SumSchedule::calibrate(budget(200.0), 1000, rounds).is_err(),
+        "no noise on whole numbers is as narrow"
+    );
 }

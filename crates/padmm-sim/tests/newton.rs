@@ -22,7 +22,9 @@ fn adult(n_agents: usize, epsilon: f64) -> PreparedSimulation {
         noise: NoiseKind::Seeded,
         reference: false,
         rank_rounds: false,
-        plan: PlanDraft { algorithm: CONSENSUS_NEWTON, rounds: 0, epsilon, ..PlanDraft::default() }.check().unwrap(),
+        plan: PlanDraft { algorithm: CONSENSUS_NEWTON, rounds: 0, epsilon, ..PlanDraft::default() }
+            .check()
+            .unwrap(),
     };
     PreparedSimulation::prepare(setting, encoded).unwrap()
 }
@@ -40,7 +42,10 @@ fn excess(simulation: &PreparedSimulation, runs: u32) -> f64 {
     let of_run = |run| {
         let outcomes = simulation.run(&RunOptions::number(run)).unwrap().outcomes;
         let first = outcomes[0].last.as_slice();
-        assert!(outcomes.iter().all(|o| o.last.as_slice() == first && o.smoothed.as_slice() == first), "all sites agree");
+        assert!(
+            outcomes.iter().all(|o| o.last.as_slice() == first && o.smoothed.as_slice() == first),
+            "all sites agree"
+        );
         objective(first) / best - 1.0
     };
     (0..runs).map(of_run).sum::<f64>() / f64::from(runs)

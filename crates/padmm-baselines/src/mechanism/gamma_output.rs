@@ -1,8 +1,7 @@
 //! Output perturbation with noise of density proportional to `exp(-rate |e|)`.
 
 use padmm_privacy::{
-    Computed, Drawn, Event, Mechanism, NoiseSource, Payload, PrivacyError, PrivacyReport,
-    RequiredCertificate,
+    Computed, Drawn, Event, Mechanism, NoiseSource, Payload, PrivacyError, PrivacyReport, RequiredCertificate,
 };
 
 use super::gamma::gamma_norm_vector;

@@ -50,7 +50,9 @@ impl AgentSetup {
                 graph.neighbours(site.0).iter().map(weighted).collect()
             }
             // Nothing is averaged where everybody hears everybody.
-            Audience::Everybody => (0..n_agents).filter(|&j| j != site.0).map(|j| (SiteIndex(j), 0.0)).collect(),
+            Audience::Everybody => {
+                (0..n_agents).filter(|&j| j != site.0).map(|j| (SiteIndex(j), 0.0)).collect()
+            }
         };
         let setup = Self {
             site,

@@ -39,7 +39,9 @@ pub use dp_admm::DpAdmm;
 pub use linearized::Linearized;
 pub use newton::ConsensusNewton;
 pub use padmm::PAdmm;
-pub use spec::{AlgorithmInputs, AlgorithmKind, AlgorithmSpec, Audience, Description, GraphNeeded, Guarantee, Needs};
+pub use spec::{
+    AlgorithmInputs, AlgorithmKind, AlgorithmSpec, Audience, Description, GraphNeeded, Guarantee, Needs,
+};
 pub use token::{Token, token_walk};
 
 use crate::agent::AgentError;
@@ -230,7 +232,8 @@ mod tests {
             data.push(&row, &[], if r % 4 == 0 { 1.0 } else { -1.0 });
         });
         let (loss, tolerance, quadratic) = (Loss::Logistic, 1e-8, 0.1);
-        let problem = LocalProblem { data: Arc::new(data), loss, penalty: RegularizerTerm::none(), weight: 1.0 };
+        let problem =
+            LocalProblem { data: Arc::new(data), loss, penalty: RegularizerTerm::none(), weight: 1.0 };
         let bounds = LocalBounds::new(loss, 1.0, &problem.penalty, 20, 3, 3, 1.0, tolerance);
         let judgement = bounds.judge(Demand::Solve { linear: 0.0, quadratic });
         assert!(judgement.passes.is_some());

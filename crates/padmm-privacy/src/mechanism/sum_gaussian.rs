@@ -58,52 +58,76 @@ impl SumSchedule {
         require(!rounds.is_empty(), "rounds", 0.0, "at least 1")?;
         for round in &rounds {
             check_features(round.n_coordinates)?;
-            require(round.share > 0.0 && round.share <= 1.0, "share of a round", round.share, "above 0 and at most 1")?;
+            require(
+                round.share > 0.0 && round.share <= 1.0,
+                "share of a round",
+                round.share,
+                "above 0 and at most 1",
+            )?;
         }
         let shares = rounds.iter().fold(0.0, |sum, round| add_up(sum, round.share));
         require(shares <= 1.0 + 1e-9, "sum of the shares", shares, "at most 1")?;
-        // The slack is far below a hundredth of delta for all but enormous epsilons, for which there is no such noise.
-        let slack = LARGEST_SLACK_FRACTION * budget.delta.value();
-        let delta = Delta::new(sub_down(budget.delta.value(), slack))?;
-        let rho = mu_to_rho_down(gdp_mu(Budget { delta, ..budget })).value();
         let bits = bits_for(n_records);
-        let mut enlarged = 1.0;
+        // First with as much of delta for discreteness as it may have; then with twice as much as that noise turns out to need, which
+        // makes the noise narrower by less than a hundredth.
+        let most = LARGEST_SLACK_FRACTION * budget.delta.value();
+        let wide = Self::with_slack(budget, bits, &rounds, most)?;
+        let slack = mul_up(2.0, wide.discreteness(budget.epsilon.value())).min(most);
+        let schedule = Self::with_slack(budget, bits, &rounds, slack)?;
+        let needed = schedule.discreteness(budget.epsilon.value());
+        let allowed = "small enough for noise on whole numbers";
+        require(needed <= slack, "epsilon", budget.epsilon.value(), allowed)?;
+        Ok(schedule)
+    }
+
+    fn with_slack(
+        budget: Budget,
+        bits: u32,
+        rounds: &[SumRound],
+        delta_slack: f64,
+    ) -> Result<Self, PrivacyError> {
+        let delta = Delta::new(sub_down(budget.delta.value(), delta_slack))?;
+        let rho = mu_to_rho_down(gdp_mu(Budget { delta, ..budget })).value();
+        let (mut enlarged, mut step) = (1.0, f64::EPSILON);
         loop {
             let noise_std = |round: &SumRound| {
                 let mu = sqrt_up(mul_up(2.0, mul_up(rho, round.share)));
                 mul_up(div_up(round.terms.sensitivity(), mul_down(mu, 1.0 - 4.0 * f64::EPSILON)), enlarged)
             };
             let noise_std: Vec<f64> = rounds.iter().map(noise_std).collect();
+            let rounds = rounds.to_vec();
             let mut schedule =
-                Self { rounds: rounds.clone(), noise_std, bits, delta: budget.delta, delta_slack: slack, rho_total: ZcdpRho::ZERO };
-            schedule.check(budget.epsilon.value())?;
+                Self { rounds, noise_std, bits, delta: budget.delta, delta_slack, rho_total: ZcdpRho::ZERO };
+            for round in 1..=schedule.count() {
+                let scale = schedule.scale(round);
+                let fits = (10.0..=LARGEST_SCALE).contains(&scale);
+                require(fits, "noise of a sum", scale, "between 10 and 2^46 units of it; change epsilon")?;
+            }
             schedule.rho_total = schedule.add_up(schedule.count())?;
             if schedule.epsilon_of(schedule.rho_total).exact <= budget.epsilon.value() {
                 return Ok(schedule);
             }
-            enlarged = mul_up(enlarged, 1.0 + 4.0 * f64::EPSILON);
+            // Adding up charges upward costs a few units in the last place; the noise grows until they are paid for.
+            enlarged = mul_up(enlarged, 1.0 + step);
+            step *= 2.0;
         }
     }
 
-    /// Refuses noise that does not fit its integers, and noise so narrow that its being discrete costs more than the part of delta that is
-    /// set aside for it:
+    /// The part of delta that the noise being discrete costs, rounded up:
     ///
     /// ```text
-    /// (1 + e^epsilon) * sum over k of p(k) / (12 s(k)^2) <= slack,      s(k) = noise_std(k) 2^bits
+    /// (1 + e^epsilon) * sum over k of p(k) / (12 s(k)^2),      s(k) = noise_std(k) 2^bits
     /// ```
     ///
     /// by the argument of `grid`: in each coordinate, rounded Gaussian noise and discrete Gaussian noise of scale s >= 10 differ by
     /// at most `1/(12 s^2)` in total variation.
-    fn check(&self, epsilon: f64) -> Result<(), PrivacyError> {
-        let mut distance = 0.0;
-        for round in 1..=self.count() {
-            let scale = self.scale(round);
-            require((10.0..=LARGEST_SCALE).contains(&scale), "noise of a sum", scale, "between 10 and 2^46 units of it")?;
-            let coordinates = self.rounds[round as usize - 1].n_coordinates as f64;
-            distance = add_up(distance, div_up(coordinates, mul_down(12.0, mul_down(scale, scale))));
-        }
-        let slack = mul_up(add_up(1.0, exp_up(epsilon)), distance);
-        require(slack <= self.delta_slack, "epsilon", epsilon, "small enough for noise on whole numbers")
+    fn discreteness(&self, epsilon: f64) -> f64 {
+        let of = |round: u32| {
+            let (scale, coordinates) = (self.scale(round), self.n_coordinates(round) as f64);
+            div_up(coordinates, mul_down(12.0, mul_down(scale, scale)))
+        };
+        let distance = (1..=self.count()).fold(0.0, |sum, round| add_up(sum, of(round)));
+        mul_up(add_up(1.0, exp_up(epsilon)), distance)
     }
 
     fn count(&self) -> u32 {
@@ -128,7 +152,8 @@ impl SumSchedule {
     }
 
     fn epsilon_of(&self, rho: ZcdpRho) -> SpentEpsilon {
-        let delta = Delta::new(sub_down(self.delta.value(), self.delta_slack)).expect("the slack is a part of delta");
+        let delta =
+            Delta::new(sub_down(self.delta.value(), self.delta_slack)).expect("the slack is a part of delta");
         let exact = gdp_epsilon(rho_to_mu(rho), delta).value();
         SpentEpsilon { exact, paper: paper_epsilon(rho, self.delta).value() }
     }
@@ -161,7 +186,8 @@ impl Schedule for SumSchedule {
     }
 
     fn epsilon_curve(&self) -> Vec<SpentEpsilon> {
-        let spent = |round| self.add_up(round).expect("part of a sum that was checked when the schedule was made");
+        let spent =
+            |round| self.add_up(round).expect("part of a sum that was checked when the schedule was made");
         (1..=self.count()).map(|round| self.epsilon_of(spent(round))).collect()
     }
 

@@ -57,7 +57,12 @@ impl Moments {
     pub(super) fn of(layout: &Layout, sum: &[f64], noise: f64) -> Self {
         let p = layout.n_features;
         let clipped = |range: Range<usize>| sum[range].iter().map(|v| v.clamp(-1.0, 1.0)).collect();
-        Self { positive: clipped(0..p), negative: clipped(p..2 * p), squares: clipped(2 * p..sum.len()), noise }
+        Self {
+            positive: clipped(0..p),
+            negative: clipped(p..2 * p),
+            squares: clipped(2 * p..sum.len()),
+            noise,
+        }
     }
 }
 
@@ -249,7 +254,8 @@ impl Metric {
         let steep_inverse = steep.inverse_of_product();
         let mut covariance = steep_inverse.product(&steep_inverse);
         covariance.scale(start_variance);
-        let metric = Self { factor, matrix, second, clip, base, prior, penalty, curvature, rate, total, inverse };
+        let metric =
+            Self { factor, matrix, second, clip, base, prior, penalty, curvature, rate, total, inverse };
         Some((metric, Estimate { point, covariance }))
     }
 

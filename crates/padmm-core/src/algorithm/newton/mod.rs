@@ -29,14 +29,16 @@ mod tests;
 use std::ops::Range;
 use std::sync::Arc;
 
-use padmm_privacy::{Budget, Computed, Drawn, PrivacyError, PublicVector, SumRound, SumSchedule, Terms, gdp_mu};
+use padmm_privacy::{
+    Budget, Computed, Drawn, PrivacyError, PublicVector, SumRound, SumSchedule, Terms, gdp_mu,
+};
 
 use metric::Layout;
 use rule::{FIRST_SHARE, Rule};
 
 use super::{
-    Algorithm, AlgorithmInputs, AlgorithmKind, AlgorithmSpec, Audience, CONSENSUS_NEWTON, Description, GraphNeeded,
-    Guarantee, Local, Needs,
+    Algorithm, AlgorithmInputs, AlgorithmKind, AlgorithmSpec, Audience, CONSENSUS_NEWTON, Description,
+    GraphNeeded, Guarantee, Local, Needs,
 };
 use crate::agent::AgentError;
 use crate::calibration::{CalibrationInputs, NetworkFacts, SiteCalibration};
@@ -129,7 +131,8 @@ impl Layout {
 impl NewtonState {
     fn new(inputs: &AlgorithmInputs<'_>) -> Self {
         let noise = inputs.calibration.noise.as_ref().expect("consensus Newton has noise");
-        let rule = Rule::of(inputs.settings, inputs.n_features, inputs.n_records).expect("the plan's budget is one");
+        let rule =
+            Rule::of(inputs.settings, inputs.n_features, inputs.n_records).expect("the plan's budget is one");
         let weights = inputs.settings.weights.of(inputs.n_records);
         let place = inputs.neighbours.partition_point(|&j| j < inputs.site);
         let mut heard = inputs.neighbours.to_vec();
@@ -193,8 +196,9 @@ impl NewtonState {
         // The noise of all rounds at once: 1/σ² adds up.
         let precision: f64 = self.noise[1..].iter().map(|s| 1.0 / (s * s)).sum();
         let rounds_noise = noise_factor / precision.sqrt();
-        let (metric, estimate) = Metric::learn(&self.layout, &self.rule, &moments, self.penalty.clone(), rounds_noise)
-            .expect("moments within their range make a positive metric");
+        let (metric, estimate) =
+            Metric::learn(&self.layout, &self.rule, &moments, self.penalty.clone(), rounds_noise)
+                .expect("moments within their range make a positive metric");
         let whitener = Whitener::new(&metric.factor);
         self.model.rewrite(|model| model.copy_from_slice(&estimate.point));
         self.learned =
@@ -312,7 +316,8 @@ impl AlgorithmSpec for ConsensusNewton {
             "at least 1 for consensus Newton; add an intercept to the schema",
         )?;
         let rule = Rule::of(site.settings(), site.n_features, site.network.n_records)?;
-        let first = SumRound { n_coordinates: layout.n_moments(), terms: Terms::NonNegative, share: FIRST_SHARE };
+        let first =
+            SumRound { n_coordinates: layout.n_moments(), terms: Terms::NonNegative, share: FIRST_SHARE };
         let round = |share| SumRound { n_coordinates: site.n_features, terms: Terms::Signed, share };
         let rounds = std::iter::once(first).chain(rule.shares().into_iter().map(round)).collect();
         let schedule = SumSchedule::calibrate(site.plan.budget(), site.n_records, rounds)?;

@@ -56,7 +56,8 @@ impl Rule {
 
     /// `β_k`: each round's part of the budget, after stage 0's.
     pub(super) fn shares(&self) -> Vec<f64> {
-        let mut shares: Vec<f64> = (0..self.rounds).map(|k| 1.0 / libm::pow(self.decay, f64::from(k))).collect();
+        let mut shares: Vec<f64> =
+            (0..self.rounds).map(|k| 1.0 / libm::pow(self.decay, f64::from(k))).collect();
         let sum: f64 = shares.iter().sum();
         shares.iter_mut().for_each(|share| *share *= (1.0 - FIRST_SHARE) / sum);
         shares

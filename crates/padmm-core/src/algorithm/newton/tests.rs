@@ -1,8 +1,8 @@
 //! Against the vectors of the specification (ACCURACY §3), which were printed by a program of its own.
 
 use padmm_privacy::{
-    Budget, Computed, Gate, MemoryLedger, NoiseSource, Payload, PrivacyError, PublicVector, RequiredCertificate, Schedule,
-    SumRound, SumSchedule, Terms,
+    Budget, Computed, Gate, MemoryLedger, NoiseSource, Payload, PrivacyError, PublicVector,
+    RequiredCertificate, Schedule, SumRound, SumSchedule, Terms,
 };
 
 use super::metric::{Metric, Moments};
@@ -48,7 +48,12 @@ impl NoiseSource for Silence {
     }
 }
 
-fn released(sum: padmm_privacy::ClippedSum, terms: Terms, n_coordinates: usize, n_records: usize) -> (PublicVector, Vec<i64>) {
+fn released(
+    sum: padmm_privacy::ClippedSum,
+    terms: Terms,
+    n_coordinates: usize,
+    n_records: usize,
+) -> (PublicVector, Vec<i64>) {
     let round = SumRound { n_coordinates, terms, share: 1.0 };
     let schedule = SumSchedule::calibrate(Budget::new(1.0, 1e-4).unwrap(), n_records, vec![round]).unwrap();
     let mechanism = schedule.mechanism(RequiredCertificate { modulus: 1.0, tolerance: 0.0 }).unwrap();
@@ -111,7 +116,11 @@ fn a_run_without_noise_is_that_of_the_specification() {
         state.finish_turn(turn, Some(&said[0]), &[Arc::new(said[1].clone())]);
         if turn == 1 {
             let metric = &state.learned.as_ref().unwrap().metric;
-            near(&[metric.total, metric.rate, metric.clip], &[0.660_762_26, 0.499_830_35, 0.339_449_10], 2e-6);
+            near(
+                &[metric.total, metric.rate, metric.clip],
+                &[0.660_762_26, 0.499_830_35, 0.339_449_10],
+                2e-6,
+            );
         } else {
             near(state.model().as_slice(), &expected[turn as usize - 2], 2e-6);
         }
@@ -122,7 +131,8 @@ fn a_run_without_noise_is_that_of_the_specification() {
 #[test]
 fn the_metric_and_the_start_are_those_of_the_specification() {
     let learn = |labels: [f64; 6]| {
-        let (sum, _) = released(records::moments(&problem(0..6, labels), &layout()), Terms::NonNegative, 9, 6);
+        let (sum, _) =
+            released(records::moments(&problem(0..6, labels), &layout()), Terms::NonNegative, 9, 6);
         let layout = layout();
         let mean: Vec<f64> = sum.as_slice().iter().map(|v| v * layout.moment_bound() / 6.0).collect();
         let noise = 2f64.sqrt() * layout.moment_bound() * 1e-3 / (MU * FIRST_SHARE.sqrt());
