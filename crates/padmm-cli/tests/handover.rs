@@ -32,7 +32,14 @@ fn copy_into(folder: &Path) -> PathBuf {
 /// Runs a copy with nothing on the path but `path` and the system's shell.
 fn run(program: &Path, path: &Path, args: &[&str]) -> Output {
     let path = std::env::join_paths([path, Path::new("/bin"), Path::new("/usr/bin")]).unwrap();
-    Command::new(program).env("PATH", path).args(args).output().unwrap()
+    loop {
+        let output = Command::new(program).env("PATH", &path).args(args).output().unwrap();
+        // A child of another test, between its fork and its exec, may still hold a script that was open for writing when it was
+        // forked; the system refuses to start such a file.
+        if !String::from_utf8_lossy(&output.stderr).contains("Text file busy") {
+            return output;
+        }
+    }
 }
 
 fn lines(output: &Output) -> Vec<&str> {
