@@ -29,9 +29,10 @@ fn index(error: &PrivacyError) -> usize {
         PrivacyError::NotPure { .. } => 18,
         PrivacyError::JacobianSpendsBudget { .. } => 19,
         PrivacyError::FreeRound { .. } => 20,
+        PrivacyError::WrongKind => 21,
     }
 }
-const VARIANTS: usize = 21;
+const VARIANTS: usize = 22;
 
 struct FullDisk;
 impl Ledger for FullDisk {
@@ -136,6 +137,9 @@ fn every_variant_is_reached_and_speaks() {
             .mechanism(RequiredCertificate { modulus: 1.0, tolerance: 1e-6 })
             .unwrap()
             .describe(2)
+            .unwrap_err(),
+        gate(true, MemoryLedger::new())
+            .release::<_, PrivacyError>(1, |_| Ok(ClippedSum::new(Terms::Signed, 2, 10)))
             .unwrap_err(),
     ];
     let reached: Vec<usize> = errors.iter().map(index).collect();

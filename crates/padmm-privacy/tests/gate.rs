@@ -169,7 +169,7 @@ fn a_failed_compute_seals_nothing_and_stays_charged() {
     let result: Result<_, PrivacyError> = gate.release(1, |drawn| {
         assert!(drawn.visible_noise().is_none(), "output perturbation hides its noise from the computation");
         assert_eq!(format!("{drawn:?}"), "Drawn(round 1, hidden)");
-        Err(PrivacyError::CertificateMissing)
+        Err::<Certified, _>(PrivacyError::CertificateMissing)
     });
     assert!(result.is_err());
     assert_eq!(steps(&log), ["describe", "debit", "draw"]);

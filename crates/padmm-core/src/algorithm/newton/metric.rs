@@ -66,14 +66,12 @@ impl Moments {
     }
 }
 
-/// What the moments say about records: `Ĉ`, `m̂`, `t` and `π`.
+/// What the moments say about records: `Ĉ`, `m̂` and `π`.
 pub(super) struct Shape {
     /// `Ĉ`, about the mean of `a aᵀ`.
     pub second: Square,
     /// `m̂`, about the mean of `a`.
     pub mean: Vec<f64>,
-    /// `t`: the typical entry of a record's ones.
-    pub total: f64,
     /// `π`: the base rate.
     pub rate: f64,
 }
@@ -104,6 +102,7 @@ impl Shape {
         };
         let (ones, zeros) = (of_class(positive), of_class(negative));
         let error = noise / weight.sqrt();
+        // `t`: the typical entry of a record's ones.
         let total = clip(ones + zeros, 1.0 / (units + numbers).sqrt(), 1.0 / units.sqrt());
         let least = clip(error / (2.0 * total), 1e-5, 0.25);
         let rate = clip(shrunk(ones / total, 0.5, error, total / 4.0), least, 1.0 - least);
@@ -140,7 +139,7 @@ impl Shape {
         for (j, square) in squares.iter().enumerate() {
             second.set(j, j, square.max(mean_squares[j] + (0.02 * total) * (0.02 * total)));
         }
-        Self { second, mean, total, rate }
+        Self { second, mean, rate }
     }
 }
 
@@ -186,10 +185,6 @@ pub(super) struct Metric {
     penalty: Vec<f64>,
     /// `w`
     curvature: f64,
-    /// `π`
-    pub rate: f64,
-    /// `t`
-    pub total: f64,
     /// `B⁻¹`, `B = wM + 2λI + Γ`
     inverse: Square,
 }
@@ -211,7 +206,7 @@ impl Metric {
         penalty: Vec<f64>,
         rounds_noise: f64,
     ) -> Option<(Self, Estimate)> {
-        let Shape { second, mean, total, rate } = Shape::new(layout, moments);
+        let Shape { second, mean, rate } = Shape::new(layout, moments);
         let p = layout.n_features;
         let level = second.trace() / p as f64;
         let mut matrix = second.clone();
@@ -254,8 +249,7 @@ impl Metric {
         let steep_inverse = steep.inverse_of_product();
         let mut covariance = steep_inverse.product(&steep_inverse);
         covariance.scale(start_variance);
-        let metric =
-            Self { factor, matrix, second, clip, base, prior, penalty, curvature, rate, total, inverse };
+        let metric = Self { factor, matrix, second, clip, base, prior, penalty, curvature, inverse };
         Some((metric, Estimate { point, covariance }))
     }
 
