@@ -285,6 +285,12 @@ impl SiteCalibration {
         self.noise.as_ref()?.as_gaussian()
     }
 
+    /// Exponents of the grids of all rounds; empty where releases are not made on grids.
+    pub fn grids(&self) -> Vec<i32> {
+        let Some(schedule) = &self.noise else { return vec![] };
+        (1..=schedule.rounds()).map_while(|round| schedule.grid_exponent(round)).collect()
+    }
+
     /// What a round of one gradient step asks for, towards models that are pulled to with this weight.
     pub(crate) fn step_demand(&self, pull: f64, size: f64, walk: f64) -> Demand {
         let slowest = self.inverse_steps.last().copied().unwrap_or_default();

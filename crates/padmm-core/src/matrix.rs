@@ -123,6 +123,11 @@ impl Square {
 pub(crate) struct Lower(Square);
 
 impl Lower {
+    /// Row by row, zeros above the diagonal included.
+    pub(crate) fn as_slice(&self) -> &[f64] {
+        &self.0.values
+    }
+
     /// `L v`
     pub(crate) fn times(&self, v: &[f64]) -> Vec<f64> {
         (0..self.0.n).map(|i| dot(&self.0.row(i)[..=i], &v[..=i])).collect()

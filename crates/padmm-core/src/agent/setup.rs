@@ -71,12 +71,6 @@ impl AgentSetup {
     }
 }
 
-/// Exponents of the grids of all rounds; empty where releases are not made on grids.
-pub(super) fn grids(calibration: &SiteCalibration) -> Vec<i32> {
-    let Some(schedule) = &calibration.noise else { return vec![] };
-    (1..=schedule.rounds()).map_while(|round| schedule.grid_exponent(round)).collect()
-}
-
 /// The noise was calibrated for a problem: stops if that is not the problem that will be solved.
 pub(super) fn check_calibration(
     calibration: &SiteCalibration,

@@ -47,6 +47,7 @@ pub use token::{Token, token_walk};
 use crate::agent::AgentError;
 use crate::data::Dataset;
 use crate::loss::Loss;
+use crate::message::StateDigest;
 use crate::objective::{Objective, Part};
 use crate::regularizer::RegularizerTerm;
 use crate::solvable::Demand;
@@ -188,12 +189,19 @@ pub trait Algorithm: Send {
         None
     }
 
+    /// The public state that this turn's release is computed at, where all agents compute at the same one: what was computed at another
+    /// is left out.
+    fn state(&self) -> Option<StateDigest> {
+        None
+    }
+
     /// What the agent says in a turn of [`Emission::Derived`].
     fn derive(&mut self, turn: u32) -> PublicVector {
         unreachable!("turn {turn} of this algorithm is not derived")
     }
 
-    /// The turn is over: what the agent said itself, and what it waited for, in the order of its neighbours.
+    /// The turn is over: what the agent said itself, and what it waited for, in the order of its neighbours; an empty vector is from
+    /// one that computed at another [`Algorithm::state`].
     fn finish_turn(&mut self, turn: u32, own: Option<&PublicVector>, others: &[Arc<PublicVector>]);
 
     /// The model that the agent has after the turns concluded so far: the paper's `x_i`.

@@ -33,6 +33,8 @@ use padmm_privacy::{
     Budget, Computed, Drawn, PrivacyError, PublicVector, SumRound, SumSchedule, Terms, gdp_mu,
 };
 
+use sha2::{Digest as _, Sha256};
+
 use metric::Layout;
 use rule::{FIRST_SHARE, Rule};
 
@@ -43,6 +45,7 @@ use super::{
 use crate::agent::AgentError;
 use crate::calibration::{CalibrationInputs, NetworkFacts, SiteCalibration};
 use crate::data::FeatureSpace;
+use crate::message::StateDigest;
 use crate::plan::{PlanDraft, SiteWeights};
 use crate::vector::{dot, norm, norm_up};
 use metric::{Estimate, Metric, Moments};
@@ -82,6 +85,8 @@ struct NewtonState {
     /// `2λ`, column by column.
     penalty: Vec<f64>,
     learned: Option<Learned>,
+    /// Of the metric and all points so far.
+    digest: StateDigest,
     /// What the agent has: zero before stage 0, then the point, and after the last round the point drawn towards the base rate's.
     model: PublicVector,
     no_dual: PublicVector,
@@ -149,6 +154,7 @@ impl NewtonState {
             noise: (1..=noise.rounds()).map(|k| noise.noise_std(k).expect("the round exists")).collect(),
             penalty: inputs.regularizer.ridge(inputs.n_features),
             learned: None,
+            digest: StateDigest::default(),
             model: PublicVector::zeros(inputs.n_features),
             no_dual: PublicVector::zeros(inputs.n_features),
         }
@@ -172,7 +178,9 @@ impl NewtonState {
             .iter()
             .zip(releases)
             .enumerate()
-            .filter(|(j, (site, release))| *j == self.place || is_plausible(release, site.n_records))
+            .filter(|(j, (site, release))| {
+                *j == self.place || (release.len() == own.len() && is_plausible(release, site.n_records))
+            })
             .map(|(_, pair)| pair)
             .collect();
         let total: f64 = kept.iter().map(|(site, _)| site.weight).sum();
@@ -201,6 +209,7 @@ impl NewtonState {
                 .expect("moments within their range make a positive metric");
         let whitener = Whitener::new(&metric.factor);
         self.model.rewrite(|model| model.copy_from_slice(&estimate.point));
+        self.digest = digest(&self.digest, [metric.factor.as_slice(), &[metric.clip], &estimate.point]);
         self.learned =
             Some(Learned { metric, whitener, estimate, last_step: None, damping: 1.0, spent: FIRST_SHARE });
     }
@@ -241,11 +250,23 @@ impl NewtonState {
             estimate.point = metric.base.iter().zip(&away).map(|(b, d)| b + kept * d).collect();
             estimate.covariance.scale(kept * kept);
         }
+        self.digest = digest(&self.digest, [estimate.point.as_slice()]);
         self.model.rewrite(|model| model.copy_from_slice(&estimate.point));
     }
 }
 
+/// Of the state before and what has changed.
+fn digest<'a>(before: &StateDigest, changes: impl IntoIterator<Item = &'a [f64]>) -> StateDigest {
+    let mut hash = Sha256::new_with_prefix(before);
+    changes.into_iter().flatten().for_each(|v| hash.update(v.to_le_bytes()));
+    hash.finalize().into()
+}
+
 impl Algorithm for NewtonState {
+    fn state(&self) -> Option<StateDigest> {
+        Some(self.digest)
+    }
+
     fn n_coordinates(&self, turn: u32) -> Option<usize> {
         (turn == 1).then(|| self.layout.n_moments())
     }
@@ -301,8 +322,8 @@ impl AlgorithmSpec for ConsensusNewton {
             guarantee: Guarantee::ExactGaussian,
             uses: &[],
             own: &[],
-            between_sites: false,
-            survives_loss: false,
+            between_sites: true,
+            survives_loss: true,
         }
     }
 
