@@ -112,6 +112,7 @@ impl Agent {
             n_features: p,
             n_records: &setup.n_records,
             space: &setup.space,
+            norm_bound: problem.data.norm_bound(),
             calibration: &setup.calibration,
             regularizer: &problem.penalty,
         });

@@ -220,6 +220,16 @@ impl PlanDraft {
                 loss.curvature_bound().is_some(),
                 "a loss with bounded curvature (logistic, huberized-hinge or huber)",
             ),
+            Needs::SmoothLossSeparableRegularizer => {
+                loss_is(
+                    loss.curvature_bound().is_some(),
+                    "a loss with bounded curvature (logistic, huberized-hinge or huber)",
+                )?;
+                regularizer_is(
+                    by_coordinate,
+                    "a regulariser that is a sum over coordinates (none, l1, l2 or elastic-net)",
+                )
+            }
             Needs::SeparableRegularizer => regularizer_is(
                 by_coordinate,
                 "a regulariser that is a sum over coordinates (none, l1, l2 or elastic-net)",

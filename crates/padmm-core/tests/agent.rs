@@ -24,7 +24,7 @@ fn world(text: &str, n_agents: usize) -> World {
 }
 
 fn message(from: usize, turn: Turn, length: usize) -> Incoming {
-    Incoming { from: SiteIndex(from), turn, vector: Arc::new(PublicVector::zeros(length)) }
+    Incoming { from: SiteIndex(from), turn, vector: Arc::new(PublicVector::zeros(length)), state: None }
 }
 
 fn speak(agent: &mut Agent) -> Incoming {

@@ -74,7 +74,7 @@ impl Outbox {
         let inner = self.lock();
         let mut turns: Vec<Turn> = inner.messages.keys().map(|key| key.0).collect();
         turns.dedup();
-        let Some(&first) = turns.iter().rev().take(n).last() else { return vec![] };
+        let Some(&first) = turns.get(turns.len().saturating_sub(n)) else { return vec![] };
         let is_late = |(key, _): &(&(Turn, SiteIndex), &Bytes)| key.0 >= first;
         let message =
             |(&(turn, whose), bytes): (&(Turn, SiteIndex), &Bytes)| (whose, turn, Arc::clone(bytes));

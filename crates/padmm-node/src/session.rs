@@ -45,7 +45,7 @@ use crate::transport::Transport;
 use clearance::Pending;
 pub use error::SessionError;
 pub use peer::Neighbour;
-use peer::{PeerState, Speaker};
+use peer::{Backoff, PeerState, Speaker};
 
 /// A site's word that it continues without a neighbour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -136,6 +136,8 @@ pub struct Session {
     journal: Arc<dyn Journal>,
     epsilons: Vec<f64>,
     departures: BTreeMap<Departure, Bytes>,
+    /// When to say again which edges are lost.
+    telling: Backoff,
     /// Whether the run has been entered in the ledger with everybody's word.
     started: bool,
     done: bool,
@@ -186,6 +188,7 @@ impl Session {
             journal: setup.journal,
             epsilons: setup.epsilons,
             departures: BTreeMap::new(),
+            telling: Backoff::new(now),
             started,
             done: false,
             refused: BTreeMap::new(),

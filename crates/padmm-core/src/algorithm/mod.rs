@@ -17,6 +17,7 @@
 //! | `r_admm` | R-ADMM and MR-ADMM: every second round is free |
 //! | `dp_admm` | linearised ADMM with a server agent |
 //! | [`newton`] | consensus Newton: gradients of all sites at one public point, in a learned metric |
+//! | [`private_gradient`] | the same without a metric: accelerated gradient steps |
 //! | `linearized` | its decentralised form |
 //! | `token` | a token that walks from agent to agent |
 //! | `gaussian_objective` | Gaussian objective perturbation (experimental) |
@@ -27,6 +28,8 @@ mod gradient_step;
 mod linearized;
 mod newton;
 mod padmm;
+mod private_gradient;
+mod shared_point;
 mod spec;
 mod token;
 
@@ -39,6 +42,7 @@ pub use dp_admm::DpAdmm;
 pub use linearized::Linearized;
 pub use newton::ConsensusNewton;
 pub use padmm::PAdmm;
+pub use private_gradient::PrivateGradient;
 pub use spec::{
     AlgorithmInputs, AlgorithmKind, AlgorithmSpec, Audience, Description, GraphNeeded, Guarantee, Needs,
 };
@@ -64,9 +68,11 @@ pub const TOKEN: AlgorithmKind = AlgorithmKind::new(&Token);
 
 /// Gradients of all sites at one public point, in a metric that was learned privately.
 pub const CONSENSUS_NEWTON: AlgorithmKind = AlgorithmKind::new(&ConsensusNewton);
+/// The same without a metric: accelerated gradient steps.
+pub const PRIVATE_GRADIENT: AlgorithmKind = AlgorithmKind::new(&PrivateGradient);
 
 /// The algorithms whose guarantee holds for the bytes that leave. `padmm-baselines` has the others.
-pub const ALL: [AlgorithmKind; 5] = [P_ADMM, CONSENSUS_NEWTON, LINEARIZED, DP_ADMM, TOKEN];
+pub const ALL: [AlgorithmKind; 6] = [P_ADMM, CONSENSUS_NEWTON, PRIVATE_GRADIENT, LINEARIZED, DP_ADMM, TOKEN];
 
 /// One site's records and its share of the problem: the private side of an agent.
 pub struct LocalProblem {

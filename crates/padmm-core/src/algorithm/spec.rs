@@ -141,6 +141,8 @@ pub enum Needs {
     SmoothLoss,
     /// A regulariser that is a sum over coordinates.
     SeparableRegularizer,
+    /// Both: a loss with bounded curvature, and a regulariser that is a sum over coordinates.
+    SmoothLossSeparableRegularizer,
 }
 
 /// What an algorithm asks of the graph.
@@ -331,6 +333,8 @@ pub struct AlgorithmInputs<'a> {
     pub n_records: &'a [usize],
     /// The encoded columns.
     pub space: &'a FeatureSpace,
+    /// `S`: no row is longer.
+    pub norm_bound: f64,
     /// What the agent is held to.
     pub calibration: &'a SiteCalibration,
     /// `R/N`: this site's share of the regulariser.

@@ -142,7 +142,7 @@ fn a_model_frame_has_the_announced_size() {
 fn a_promised_length_allocates_nothing() {
     let payload = Payload::Grid { exponent: -30, values: vec![1] };
     let origin = Origin { plan: [1; 32], sender: SiteIndex(3) };
-    let model = ModelFrame { origin, turn: Turn::model(9), entry: 4, head: [2; 32], payload };
+    let model = ModelFrame { origin, turn: Turn::model(9), entry: 4, head: [2; 32], state: None, payload };
     let mut bytes = Frame::Model(model).encode(&key()).to_vec();
     let length = bytes.len() - 64 - 8 - 4;
     bytes[length..length + 4].copy_from_slice(&u32::MAX.to_le_bytes());

@@ -8,7 +8,7 @@ use std::time::Duration;
 use padmm_core::agent::Phase;
 use padmm_core::message::{SiteIndex, Turn};
 
-use super::{Departure, Session, SessionError, turn_name};
+use super::{Departure, SLOWEST_RETRY, Session, SessionError, turn_name};
 use crate::frame::Frame;
 use crate::journal::Level;
 use crate::outbox::Bytes;
@@ -25,7 +25,9 @@ impl Session {
         let [reporter, lost] = [departure.reporter, departure.lost].map(|s| self.names.get(s.0).cloned());
         let (Some(reporter), Some(lost)) = (reporter, lost) else { return };
         let place = turn_name(departure.turn);
-        self.log(Level::Warning, "departure", &format!("{reporter} continues without {lost} from {place}"));
+        let is_edge = self.hears_everybody() && self.graph.has_edge(departure.reporter.0, departure.lost.0);
+        let what = if is_edge { "gives up its edge to" } else { "continues without" };
+        self.log(Level::Warning, "departure", &format!("{reporter} {what} {lost} from {place}"));
         for site in self.living().map(PeerState::site).collect::<Vec<_>>() {
             transport.send(site, Arc::clone(&bytes));
         }
@@ -89,6 +91,15 @@ impl Session {
             self.drop_speaker(site)?;
         }
         Ok(())
+    }
+
+    /// Says again which edges are lost: where releases are passed on, all must know of it to go on together.
+    pub(super) fn tell_departures_again(&mut self, now: Duration, transport: &dyn Transport) {
+        if self.hears_everybody() && !self.departures.is_empty() && self.telling.is_due(now, SLOWEST_RETRY) {
+            for site in self.living().map(PeerState::site) {
+                self.departures.values().for_each(|bytes| transport.send(site, Arc::clone(bytes)));
+            }
+        }
     }
 
     /// The sites that a way of edges leads to which nobody has reported as lost.

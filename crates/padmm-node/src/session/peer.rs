@@ -46,7 +46,7 @@ pub(super) struct Backoff {
 }
 
 impl Backoff {
-    fn new(now: Duration) -> Self {
+    pub(super) fn new(now: Duration) -> Self {
         Self { next: now, patience: Duration::from_millis(100) }
     }
 

@@ -40,6 +40,7 @@ impl Session {
             }
         }
         self.announce_again(now, transport);
+        self.tell_departures_again(now, transport);
         if let Some(limit) = self.silence.limit()
             && self.started
         {

@@ -46,7 +46,7 @@ impl Terms {
 
 /// A sum of one vector for each record, each of which has Euclidean norm at most 1, in units of `2^-bits`.
 ///
-/// Guarantee: whatever [`ClippedSum::add`] is given, the term that it adds is a vector `t` of integers with
+/// Guarantee: whatever [`ClippedSum::add`] and [`ClippedSum::add_sparse`] are given, the term that it adds is a vector `t` of integers with
 /// `sum t_j^2 <= 4^bits`, checked in integer arithmetic, and a function of its arguments alone. The sum is exact. So replacing
 /// one record moves the sum by at most `2 * 2^bits` in the L2 norm, and by at most `sqrt(2) * 2^bits` if no term has a negative
 /// coordinate ([`Terms::NonNegative`]): then `|t - t'|^2 = |t|^2 + |t'|^2 - 2 <t, t'> <= 2 * 4^bits`. There is no rounding to account for.
@@ -60,6 +60,8 @@ pub struct ClippedSum {
     block: Vec<f64>,
     in_block: u32,
     term: Vec<f64>,
+    /// Of a sparse row, the entries that are not zero.
+    row: Vec<f64>,
 }
 
 impl fmt::Debug for ClippedSum {
@@ -79,6 +81,7 @@ impl ClippedSum {
             block: vec![0.0; n_coordinates],
             in_block: 0,
             term: vec![0.0; n_coordinates],
+            row: vec![],
         }
     }
 
@@ -86,11 +89,40 @@ impl ClippedSum {
     /// if it is still longer than 1.
     pub fn add(&mut self, factor: f64, row: &[f64]) {
         assert_eq!(row.len(), self.term.len(), "a term has the sum's length");
+        self.make_term(factor, row);
+        for (sum, term) in self.block.iter_mut().zip(&self.term) {
+            *sum += term;
+        }
+        self.count_term();
+    }
+
+    /// Adds the term `factor * a` of a row `a` that begins with `head` and has ones at `ones`, which ascend, and zeros elsewhere. A row
+    /// whose ones do not ascend behind its head is no row, and adds nothing.
+    pub fn add_sparse(&mut self, factor: f64, head: &[f64], ones: &[u32]) {
+        let is_row = ones.is_sorted_by(|a, b| a < b)
+            && ones.first().is_none_or(|&first| first as usize >= head.len())
+            && ones.last().map_or(head.len(), |&last| last as usize + 1) <= self.term.len();
+        if is_row {
+            let mut row = std::mem::take(&mut self.row);
+            row.clear();
+            row.extend_from_slice(head);
+            row.resize(head.len() + ones.len(), 1.0);
+            self.make_term(factor, &row);
+            self.row = row;
+            let (of_head, of_ones) = self.term.split_at(head.len());
+            self.block.iter_mut().zip(of_head).for_each(|(sum, term)| *sum += term);
+            ones.iter().zip(of_ones).for_each(|(&j, term)| self.block[j as usize] += term);
+        }
+        self.count_term();
+    }
+
+    /// Puts the term of a row at the beginning of `term`.
+    fn make_term(&mut self, factor: f64, row: &[f64]) {
         let unit = factor * f64::from(1u32 << self.bits);
         let least = self.terms.least();
         let mut squares = [0.0; LANES];
         let (row_chunks, row_rest) = row.as_chunks::<LANES>();
-        let (term_chunks, term_rest) = self.term.as_chunks_mut::<LANES>();
+        let (term_chunks, term_rest) = self.term[..row.len()].as_chunks_mut::<LANES>();
         for (term, row) in term_chunks.iter_mut().zip(row_chunks) {
             for k in 0..LANES {
                 // The conversion truncates, saturates, and makes zero of what is not a number.
@@ -105,11 +137,11 @@ impl ClippedSum {
         // Rounding of this sum is far below the margin, so what passes has at most the bound; what does not is looked at exactly.
         let limit = f64::from(1u32 << self.bits).powi(2) * MARGIN;
         if squares.iter().sum::<f64>() > limit {
-            shorten(&mut self.term, unit, row, self.bits, i64::from(least));
+            shorten(&mut self.term[..row.len()], unit, row, self.bits, i64::from(least));
         }
-        for (sum, term) in self.block.iter_mut().zip(&self.term) {
-            *sum += term;
-        }
+    }
+
+    fn count_term(&mut self) {
         self.in_block += 1;
         if self.in_block == BLOCK {
             self.flush();

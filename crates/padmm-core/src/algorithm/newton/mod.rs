@@ -33,11 +33,10 @@ use padmm_privacy::{
     Budget, Computed, Drawn, PrivacyError, PublicVector, SumRound, SumSchedule, Terms, gdp_mu,
 };
 
-use sha2::{Digest as _, Sha256};
-
 use metric::Layout;
 use rule::{FIRST_SHARE, Rule};
 
+use super::shared_point::{self, LONGEST_MODEL, Voices, digest};
 use super::{
     Algorithm, AlgorithmInputs, AlgorithmKind, AlgorithmSpec, Audience, CONSENSUS_NEWTON, Description,
     GraphNeeded, Guarantee, Local, Needs,
@@ -46,13 +45,11 @@ use crate::agent::AgentError;
 use crate::calibration::{CalibrationInputs, NetworkFacts, SiteCalibration};
 use crate::data::FeatureSpace;
 use crate::message::StateDigest;
-use crate::plan::{PlanDraft, SiteWeights};
+use crate::plan::PlanDraft;
 use crate::vector::{dot, norm, norm_up};
 use metric::{Estimate, Metric, Moments};
 use records::Whitener;
 
-/// A model longer than this means nothing any more; what would make it longer is not done.
-const LONGEST_MODEL: f64 = 1e6;
 /// Of its standard deviation, how far noise may stray before a release counts as made up.
 const PLAUSIBLE: f64 = 8.0;
 /// How much of the way from the base rate's model to the last point is kept at least.
@@ -62,24 +59,13 @@ const LEAST_KEPT: f64 = 0.7;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ConsensusNewton;
 
-/// A site as the sum sees it.
-struct Site {
-    /// `ω_j`
-    weight: f64,
-    /// `n_j`
-    n_records: f64,
-}
-
 /// State of one agent: the same at all agents that heard the same releases, and all of it public.
 struct NewtonState {
     rule: Rule,
     layout: Layout,
     /// `β_k`
     shares: Vec<f64>,
-    /// This agent and those that it hears, in the order of sites.
-    sites: Vec<Site>,
-    /// Which of them is this agent.
-    place: usize,
+    voices: Voices,
     /// Standard deviation of a coordinate of each round's release.
     noise: Vec<f64>,
     /// `2λ`, column by column.
@@ -105,17 +91,11 @@ struct Learned {
     spent: f64,
 }
 
-/// `A = √Σ(ω_i/n_i)²`: the noise of the weighted mean, where a site's sum has noise of 1.
-fn noise_factor(weights: SiteWeights, n_records: &[usize]) -> f64 {
-    let term = |(w, &n): (f64, &usize)| (w / n as f64) * (w / n as f64);
-    weights.of(n_records).into_iter().zip(n_records).map(term).sum::<f64>().sqrt()
-}
-
 impl Rule {
     /// The rule for a plan and its sites.
     fn of(settings: &PlanDraft, n_features: usize, n_records: &[usize]) -> Result<Self, PrivacyError> {
         let mu = gdp_mu(Budget::new(settings.epsilon, settings.delta)?).value();
-        let picked = Self::pick(n_features, noise_factor(settings.weights, n_records), mu);
+        let picked = Self::pick(n_features, shared_point::noise_factor(settings.weights, n_records), mu);
         // Stage 0 is a round too.
         Ok(if settings.rounds > 1 { Self { rounds: settings.rounds - 1, ..picked } } else { picked })
     }
@@ -135,23 +115,14 @@ impl Layout {
 
 impl NewtonState {
     fn new(inputs: &AlgorithmInputs<'_>) -> Self {
-        let noise = inputs.calibration.noise.as_ref().expect("consensus Newton has noise");
         let rule =
             Rule::of(inputs.settings, inputs.n_features, inputs.n_records).expect("the plan's budget is one");
-        let weights = inputs.settings.weights.of(inputs.n_records);
-        let place = inputs.neighbours.partition_point(|&j| j < inputs.site);
-        let mut heard = inputs.neighbours.to_vec();
-        heard.insert(place, inputs.site);
         Self {
             rule,
             layout: Layout::of(inputs.space),
             shares: rule.shares(),
-            sites: heard
-                .into_iter()
-                .map(|j| Site { weight: weights[j], n_records: inputs.n_records[j] as f64 })
-                .collect(),
-            place,
-            noise: (1..=noise.rounds()).map(|k| noise.noise_std(k).expect("the round exists")).collect(),
+            voices: Voices::of(inputs),
+            noise: shared_point::noise_of(inputs),
             penalty: inputs.regularizer.ridge(inputs.n_features),
             learned: None,
             digest: StateDigest::default(),
@@ -162,42 +133,11 @@ impl NewtonState {
 }
 
 impl NewtonState {
-    /// `Σ_j (ω_j/n_j) u_j` over the releases that can be true, and the noise factor `A` of that sum. Weights are those of the sites that
-    /// are left, and the sum is in the order of sites, so that all of them find the same bits.
-    fn sum<'a>(
-        &self,
-        own: &'a PublicVector,
-        others: &'a [Arc<PublicVector>],
-        is_plausible: impl Fn(&[f64], f64) -> bool,
-    ) -> (Vec<f64>, f64) {
-        let (before, after) = others.split_at(self.place);
-        let others = |from: &'a [Arc<PublicVector>]| from.iter().map(|o| o.as_slice());
-        let releases = others(before).chain([own.as_slice()]).chain(others(after));
-        let kept: Vec<(&Site, &'a [f64])> = self
-            .sites
-            .iter()
-            .zip(releases)
-            .enumerate()
-            .filter(|(j, (site, release))| {
-                *j == self.place || (release.len() == own.len() && is_plausible(release, site.n_records))
-            })
-            .map(|(_, pair)| pair)
-            .collect();
-        let total: f64 = kept.iter().map(|(site, _)| site.weight).sum();
-        let (mut sum, mut squares) = (vec![0.0; own.len()], 0.0);
-        for (site, release) in kept {
-            let factor = site.weight / total / site.n_records;
-            sum.iter_mut().zip(release).for_each(|(s, u)| *s += factor * u);
-            squares += factor * factor;
-        }
-        (sum, squares.sqrt())
-    }
-
     /// The end of stage 0: metric, prior and start.
     fn learn(&mut self, own: &PublicVector, others: &[Arc<PublicVector>]) {
         let stray = PLAUSIBLE * self.noise[0];
         let is_plausible = |release: &[f64], n: f64| release.iter().all(|v| (-stray..=n + stray).contains(v));
-        let (mut sum, noise_factor) = self.sum(own, others, is_plausible);
+        let (mut sum, noise_factor) = self.voices.sum(own, others, is_plausible);
         let bound = self.layout.moment_bound();
         sum.iter_mut().for_each(|v| *v *= bound);
         let moments = Moments::of(&self.layout, &sum, self.noise[0] * bound * noise_factor);
@@ -218,7 +158,7 @@ impl NewtonState {
     fn step(&mut self, round: usize, own: &PublicVector, others: &[Arc<PublicVector>]) {
         let noise = self.noise[round];
         let stray = noise * ((self.model.len() as f64).sqrt() + 6.0);
-        let (sum, noise_factor) = self.sum(own, others, |release, n| norm_up(release) <= n + stray);
+        let (sum, noise_factor) = self.voices.sum(own, others, |release, n| norm_up(release) <= n + stray);
         let Self { rule, shares, learned, .. } = self;
         let Learned { metric, estimate, last_step, damping, spent, .. } =
             learned.as_mut().expect("stage 0 comes before every other round");
@@ -253,13 +193,6 @@ impl NewtonState {
         self.digest = digest(&self.digest, [estimate.point.as_slice()]);
         self.model.rewrite(|model| model.copy_from_slice(&estimate.point));
     }
-}
-
-/// Of the state before and what has changed.
-fn digest<'a>(before: &StateDigest, changes: impl IntoIterator<Item = &'a [f64]>) -> StateDigest {
-    let mut hash = Sha256::new_with_prefix(before);
-    changes.into_iter().flatten().for_each(|v| hash.update(v.to_le_bytes()));
-    hash.finalize().into()
 }
 
 impl Algorithm for NewtonState {
@@ -299,10 +232,7 @@ impl Algorithm for NewtonState {
     }
 
     fn drop_edge(&mut self, slot: usize) {
-        self.sites.remove(if slot < self.place { slot } else { slot + 1 });
-        if slot < self.place {
-            self.place -= 1;
-        }
+        self.voices.drop(slot);
     }
 
     fn dual(&self) -> &PublicVector {

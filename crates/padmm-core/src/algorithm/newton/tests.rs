@@ -88,11 +88,11 @@ fn a_run_without_noise_is_that_of_the_specification() {
         rule,
         layout: layout(),
         shares: rule.shares(),
-        sites: vec![Site { weight: 0.5, n_records: 3.0 }, Site { weight: 0.5, n_records: 3.0 }],
-        place: 0,
+        voices: Voices::equal(2, 3),
         noise,
         penalty: vec![PENALTY; 4],
         learned: None,
+        digest: StateDigest::default(),
         model: PublicVector::zeros(4),
         no_dual: PublicVector::zeros(4),
     };
