@@ -32,7 +32,7 @@ __all__ = ["PrivateADMMClassifier", "PrivateADMMRegressor"]
 _OF_THE_PLAN = (
     "epsilon delta rounds decay algorithm penalty loss loss_width regularizer regularization l1_ratio "
     "accountant sensitivity output tolerance penalty_growth rate_growth even_damping relaxation "
-    "model_bound"
+    "model_bound weights"
 ).split()
 
 _PARAMETERS = """
@@ -40,8 +40,8 @@ _PARAMETERS = """
     ----------
     epsilon, delta : float
         What every site may spend on this fit.
-    rounds : int
-        Private rounds.
+    rounds : int, optional
+        Private rounds; 50, or by the rule of an algorithm that has one.
     decay : float
         Factor of the noise variance from round to round.
     algorithm : str
@@ -58,6 +58,8 @@ _PARAMETERS = """
         ``none``, ``l2``, ``l1``, ``elastic-net`` or ``group-lasso``.
     regularization : float
         Its strength, shared by all sites.
+    weights : str
+        How much a site counts: ``records``, ``sites`` or ``damped``.
     n_sites : int
         Sites that rows are dealt to if ``fit`` is given none.
     bounds : pair of numbers, pair of arrays, or dict, optional
@@ -89,7 +91,7 @@ class _PrivateADMM(BaseEstimator):
         *,
         epsilon: float = 5.0,
         delta: float = 1e-4,
-        rounds: int = 50,
+        rounds: int | None = None,
         decay: float = 0.995,
         algorithm: str = "p-admm",
         graph: Any = None,
@@ -108,6 +110,7 @@ class _PrivateADMM(BaseEstimator):
         even_damping: float | None = None,
         relaxation: float | None = None,
         model_bound: float | None = None,
+        weights: str = "records",
         n_sites: int = 5,
         split: str = "even",
         bounds: Any = None,
@@ -140,6 +143,7 @@ class _PrivateADMM(BaseEstimator):
         self.even_damping = even_damping
         self.relaxation = relaxation
         self.model_bound = model_bound
+        self.weights = weights
         self.n_sites = n_sites
         self.split = split
         self.bounds = bounds
@@ -210,7 +214,7 @@ class _PrivateADMM(BaseEstimator):
         self.trace_ = simulation.trace
         self.model_ = simulation.model
         self.record_ = simulation.record
-        self.n_iter_ = int(self.rounds)
+        self.n_iter_ = int(simulation.record["setting"]["plan"]["rounds"])
         self._set_coefficients()
         return simulation
 
@@ -465,7 +469,7 @@ class PrivateADMMRegressor(RegressorMixin, _PrivateADMM):
         target_bounds: tuple[float, float] | None = None,
         epsilon: float = 5.0,
         delta: float = 1e-4,
-        rounds: int = 50,
+        rounds: int | None = None,
         decay: float = 0.995,
         algorithm: str = "p-admm",
         graph: Any = None,
@@ -484,6 +488,7 @@ class PrivateADMMRegressor(RegressorMixin, _PrivateADMM):
         even_damping: float | None = None,
         relaxation: float | None = None,
         model_bound: float | None = None,
+        weights: str = "records",
         n_sites: int = 5,
         split: str = "even",
         bounds: Any = None,
@@ -517,6 +522,7 @@ class PrivateADMMRegressor(RegressorMixin, _PrivateADMM):
             even_damping=even_damping,
             relaxation=relaxation,
             model_bound=model_bound,
+            weights=weights,
             n_sites=n_sites,
             split=split,
             bounds=bounds,

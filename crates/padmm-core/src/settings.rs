@@ -148,7 +148,13 @@ pub fn plan_settings(algorithms: &[AlgorithmKind]) -> Vec<Setting> {
             "E",
             "ADMM penalty η [default: derived from public facts, and written into the plan]",
         ),
-        setting("rounds", Algorithm, Count, "K", "Private rounds K [default: 50]"),
+        setting(
+            "rounds",
+            Algorithm,
+            Count,
+            "K",
+            "Private rounds K [default: 50; consensus-newton and private-gradient by a rule on public facts]",
+        ),
     ];
     all.extend(own_settings(algorithms));
     all.extend([
