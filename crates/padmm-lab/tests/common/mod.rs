@@ -14,6 +14,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
+use padmm_core::algorithm::{AlgorithmKind, P_ADMM};
 use padmm_core::message::Stage;
 use padmm_core::plan::PlanDraft;
 use padmm_core::schema::Schema;
@@ -40,6 +41,8 @@ const ROOM: f64 = 2.0;
 /// What kind of network.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
+    /// What they run.
+    pub algorithm: AlgorithmKind,
     /// Sites.
     pub sites: usize,
     /// Who talks to whom.
@@ -52,7 +55,8 @@ pub(crate) struct Shape {
 
 impl Shape {
     /// Three sites that all talk to each other, and wait for each other.
-    pub(crate) const TRIANGLE: Self = Self { sites: 3, graph: "complete", rounds: 8, silence: Silence::Wait };
+    pub(crate) const TRIANGLE: Self =
+        Self { algorithm: P_ADMM, sites: 3, graph: "complete", rounds: 8, silence: Silence::Wait };
 }
 
 /// One site's files.
@@ -95,7 +99,7 @@ impl Network {
         let schema_file = folder.path().join("schema.toml");
         std::fs::write(&schema_file, SCHEMA).unwrap();
         let schema = padmm_data::read_schema(&schema_file).unwrap();
-        let settings = PlanDraft { rounds: shape.rounds, ..PlanDraft::default() };
+        let settings = PlanDraft { algorithm: shape.algorithm, rounds: shape.rounds, ..PlanDraft::default() };
         let ports = free_ports(shape.sites);
         let (mut sites, mut homes, mut entries) = (vec![], vec![], vec![]);
         for (i, &port) in ports.iter().enumerate() {
