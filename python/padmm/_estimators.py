@@ -194,6 +194,7 @@ class _PrivateADMM(BaseEstimator):
             simulation = self._fit_table(X, y, sites)
         else:
             simulation = self._fit_matrix(X, y, sites)
+        simulation.warn_if_worthless(stacklevel=5)
         privacy = simulation.privacy
         if tuning:
             warnings.warn(

@@ -100,6 +100,7 @@ fn comparison_figure(records: &[(PathBuf, Record)], names: &[String]) -> Figure 
 
 fn comparison_table(records: &[(PathBuf, Record)], names: &[String]) -> Table {
     let number = |m: &MeanStd| format!("{:.4} ± {:.4}", m.mean, m.std);
+    let percent = |excess: Option<f64>| excess.map_or("–".into(), |e| format!("{:+.2} %", 100.0 * e));
     let row = |(name, (_, r)): (&String, &(PathBuf, Record))| {
         let s = &r.summary;
         let epsilon =
@@ -110,7 +111,11 @@ fn comparison_table(records: &[(PathBuf, Record)], names: &[String]) -> Table {
             epsilon(|p| p.epsilon_paper),
             number(&s.average_loss),
             number(&s.model_loss),
+            s.model_objective.as_ref().map_or("–".into(), number),
+            percent(Some(r.excess_loss())),
+            percent(r.excess_objective()),
             s.accuracy.as_ref().map_or("–".into(), number),
+            r.constant.and_then(|c| c.accuracy).map_or("–".into(), |a| format!("{a:.4}")),
             r.runs.len().to_string(),
         ]
     };
@@ -122,7 +127,11 @@ fn comparison_table(records: &[(PathBuf, Record)], names: &[String]) -> Table {
             Column::number("ε, own paper's"),
             Column::number("average loss"),
             Column::number("loss of the model kept"),
+            Column::number("its objective"),
+            Column::number("excess loss"),
+            Column::number("excess objective"),
             Column::number("accuracy"),
+            Column::number("larger class"),
             Column::number("runs"),
         ],
         rows: names.iter().zip(records).map(row).collect(),

@@ -104,6 +104,8 @@ fn setting_table(d: &Drawn, cases: &[&Case], records: &BTreeMap<String, Record>)
             epsilon(|p| p.epsilon_exact),
             epsilon(|p| p.epsilon_paper),
             format!("{:.4}", record.summary.model_loss.mean),
+            format!("{:+.2} %", 100.0 * record.excess_loss()),
+            record.excess_objective().map_or("–".to_owned(), |e| format!("{:+.2} %", 100.0 * e)),
         ];
         if rows.last() != Some(&row) && !case_is_repeated(&rows, &row) {
             rows.push(row);
@@ -119,6 +121,8 @@ fn setting_table(d: &Drawn, cases: &[&Case], records: &BTreeMap<String, Record>)
             Column::number("ε, best valid"),
             Column::number("ε, own paper's"),
             Column::number("loss of the model kept"),
+            Column::number("excess loss"),
+            Column::number("excess objective"),
         ],
         rows,
         highlight: vec![],
