@@ -42,6 +42,17 @@ pub fn score_all(loss: Loss, parts: &[&Dataset], models: &[&[f64]], n_ranked: us
     scores.flatten().collect()
 }
 
+/// Mean over each part's records of the loss that is minimised, which is another one than [`score`]'s where slopes are capped.
+pub fn minimized_losses(loss: Loss, parts: &[&Dataset], model: &[f64]) -> Vec<f64> {
+    let of_part = |part: &&Dataset| {
+        let mut weights = kernel::Weights::default();
+        weights.set_head(part, model);
+        let n = part.n_records();
+        kernel::loss(loss, part, 0..n, weights.at(model)) / n as f64
+    };
+    parts.par_iter().map(of_part).collect()
+}
+
 /// Whether the margins of each model are log-odds: their [`Recalibration`] on all records of `parts` together. None for regression.
 pub fn recalibrations(loss: Loss, parts: &[&Dataset], models: &[&[f64]]) -> Vec<Option<Recalibration>> {
     if !loss.is_classification() {

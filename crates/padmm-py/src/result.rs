@@ -120,9 +120,9 @@ impl SimulationResult {
         };
         let privacy = record.privacy.as_ref().map(serde_json::to_value).transpose().map_err(wrong)?;
         let model = &self.finished.model;
-        let inner =
-            padmm_core::model::Model::new(self.schema.clone(), settings.loss, model, privacy, provenance)
-                .map_err(Failure::from)?;
+        let schema = settings.schema_of_model(self.schema.clone());
+        let inner = padmm_core::model::Model::new(schema, settings.loss, model, privacy, provenance)
+            .map_err(Failure::from)?;
         Ok(Model { inner })
     }
 }

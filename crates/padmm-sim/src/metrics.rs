@@ -1,7 +1,7 @@
 //! Metrics that see all data. They exist in the simulator only: nothing here may leave a real site (EQUATIONS §8).
 
 use padmm_core::data::{Dataset, FeatureSpace};
-use padmm_core::evaluate::{Scores, recalibrations, score_all};
+use padmm_core::evaluate::{Scores, minimized_losses, recalibrations, score_all};
 use padmm_core::loss::Loss;
 use padmm_core::metrics::Recalibration;
 use padmm_core::plan::Plan;
@@ -61,7 +61,7 @@ pub struct ModelMetrics {
 
 /// What a run minimises, as one number for each model: `Σ_i ω_i · mean_i ℓ + R/N`, with the weights of the sites.
 ///
-/// The loss alone leaves out the regulariser, and so flatters noisy models that the regulariser would have pulled back.
+/// If slopes are capped, `ℓ` is the capped loss. The loss alone leaves out the regulariser, and so flatters noisy models that the regulariser would have pulled back.
 pub struct RunObjective {
     weights: Vec<f64>,
     regularizer: RegularizerTerm,
@@ -128,7 +128,14 @@ impl Evaluation<'_> {
     /// Everything about the models at the end of a run, mean over them; recalibrated are those of up to [`PANEL`] agents.
     pub fn finished(&self, models: &[&[f64]], objective: &RunObjective) -> ModelMetrics {
         let (mean, at_sites) = self.mean(models);
-        let values = models.iter().zip(&at_sites).map(|(model, losses)| objective.value(losses, model));
+        let is_capped = self.train.iter().any(|part| part.slope_cap().is_some());
+        let value = |(model, losses): (&&[f64], &Vec<f64>)| {
+            if is_capped {
+                return objective.value(&minimized_losses(self.loss, self.train, model), model);
+            }
+            objective.value(losses, model)
+        };
+        let values = models.iter().zip(&at_sites).map(value);
         let chosen: Vec<&[f64]> = panel(models.len()).into_iter().map(|i| models[i]).collect();
         let measured = if self.test.n_records() > 0 { &[self.test][..] } else { self.train };
         let lines = recalibrations(self.loss, measured, &chosen).into_iter().collect::<Option<Vec<_>>>();

@@ -6,7 +6,7 @@ use padmm_core::data::{Dataset, FeatureSpace};
 use padmm_core::evaluate::score;
 use padmm_core::loss::Loss;
 use padmm_core::metrics::BestConstant;
-use padmm_core::objective::{Objective, ObjectiveBuffers, Part};
+use padmm_core::objective::{Objective, Part};
 use padmm_core::plan::Plan;
 use padmm_core::regularizer::RegularizerTerm;
 use padmm_core::solver::{Solver, Status};
@@ -56,14 +56,13 @@ pub(crate) fn pooled_optimum(
         return Err(SimError::NoOptimum { tolerance, residual: solution.residual });
     }
     let x = solution.point;
-    let value = objective.value(&x, &mut ObjectiveBuffers::default()) / n_agents;
     let train: Vec<&Dataset> = shards.iter().map(|s| &**s).collect();
     let evaluation = Evaluation { loss: settings.loss, train: &train, test, rank: true };
     let scores = evaluation.finished(&[&x], &RunObjective::new(plan, space, &n_records));
     let norm = x.iter().map(|v| v * v).sum::<f64>().sqrt();
     let optimum = Optimum {
         loss: scores.loss,
-        objective: value,
+        objective: scores.objective.unwrap_or(f64::NAN),
         norm,
         accuracy: scores.accuracy,
         auc: scores.auc,

@@ -157,6 +157,9 @@ impl PreparedSimulation {
         dropped: usize,
     ) -> Result<Self, SimError> {
         let Sites { names, shards, test, site_tests } = sites;
+        let as_run = |records: Dataset| setting.plan.settings().records_of_run(records, &space);
+        let of_all = |sites: Vec<Dataset>| sites.into_iter().map(as_run).collect::<Vec<_>>();
+        let (shards, test, site_tests) = (of_all(shards), as_run(test), of_all(site_tests));
         let n_records: Vec<usize> = shards.iter().map(Dataset::n_records).collect();
         let network = NetworkFacts {
             graph: &graph,

@@ -108,7 +108,7 @@ fn write_outputs(
         output: serde_json::to_value(settings.output)?.as_str().unwrap_or_default().to_owned(),
     };
     let privacy = record.privacy.as_ref().map(serde_json::to_value).transpose()?;
-    let model = Model::new(schema, settings.loss, model, privacy, provenance)?;
+    let model = Model::new(settings.schema_of_model(schema), settings.loss, model, privacy, provenance)?;
     write_model(&out.join("model.json"), &model, true)?;
     write("record.json", serde_json::to_string_pretty(record)?.as_bytes())?;
     let page = report::simulation(record);

@@ -75,13 +75,16 @@ fn records(args: &Args, model: &Model) -> anyhow::Result<(String, Encoded)> {
         }
         (None, Some(name)) => {
             let set = shipped_set(name)?;
-            if set.schema() != *model.schema() {
+            // The norm bound is the model's own: a run with capped slopes does not scale rows down.
+            if set.schema().with_norm_bound(model.schema().norm_bound()) != *model.schema() {
                 bail!(
                     "the model was trained with another schema than that of the shipped `{name}`; export it \
                        (padmm data export {name}) and use --data"
                 );
             }
-            Ok((name.clone(), set.encode()?))
+            let mut encoded = set.encode()?;
+            encoded.records = encoded.records.with_norm_bound(model.schema().norm_bound());
+            Ok((name.clone(), encoded))
         }
         (None, None) => bail!("name the records: --data FILE or --dataset NAME"),
     }
