@@ -4,7 +4,7 @@ use padmm_baselines::{ADMM, DVP};
 use padmm_core::algorithm::{CONSENSUS_NEWTON, P_ADMM};
 use padmm_core::data::Dataset;
 use padmm_core::loss::Loss;
-use padmm_core::plan::{PlanDraft, PlanError};
+use padmm_core::plan::{Output, PlanDraft, PlanError};
 use padmm_core::schema::{Encoded, Schema};
 use padmm_data::{Source, load};
 use padmm_sim::{Holdout, NoiseKind, PreparedSimulation, RunOptions, SimulationPlan, Split};
@@ -48,6 +48,7 @@ fn without_noise_a_run_reaches_the_minimiser_of_the_capped_problem() {
         algorithm: ADMM,
         rounds: 400,
         penalty: Some(0.02),
+        output: Output::Last,
         slope_cap: Some(CAP),
         ..PlanDraft::default()
     };
@@ -77,7 +78,7 @@ fn without_noise_a_run_reaches_the_minimiser_of_the_capped_problem() {
     let run = simulation.run(&RunOptions::default()).unwrap();
     let record = simulation.record(vec![run.record]);
     let excess = record.excess_objective().unwrap();
-    assert!((-1e-9..1e-4).contains(&excess), "{excess:e}");
+    assert!((-1e-9..1e-3).contains(&excess), "{excess:e}");
 }
 
 #[test]

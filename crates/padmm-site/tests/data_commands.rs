@@ -78,7 +78,7 @@ fn a_saved_model_predicts_and_is_scored() {
     // Exercise angina alone tells 545 of 740 apart.
     let number = |key: &str| by_name.pointer(key).and_then(serde_json::Value::as_f64).unwrap();
     assert!((number("/accuracy") - 545.0 / 740.0).abs() < 1e-12, "{by_name}");
-    // Of the 740 complete records 383 are ill, and a margin of two values is recalibrated to the log-odds of each.
+    // Of the 740 complete records 383 are ill.
     let share: f64 = 383.0 / 740.0;
     assert!((number("/majority_accuracy") - share).abs() < 1e-12, "{by_name}");
     let entropy = -(share * share.ln() + (1.0 - share) * (1.0 - share).ln());

@@ -8,6 +8,7 @@ use padmm_privacy::words::epsilon_text;
 use padmm_sim::record::{MeanStd, PrivacyRecord, Record};
 
 use super::command::simulate_command;
+use super::measures::excess_text;
 use super::simulation::{facts, guarantee};
 use super::{cite, footer, section};
 use crate::plot;
@@ -100,7 +101,6 @@ fn comparison_figure(records: &[(PathBuf, Record)], names: &[String]) -> Figure 
 
 fn comparison_table(records: &[(PathBuf, Record)], names: &[String]) -> Table {
     let number = |m: &MeanStd| format!("{:.4} ± {:.4}", m.mean, m.std);
-    let percent = |excess: Option<f64>| excess.map_or("–".into(), |e| format!("{:+.2} %", 100.0 * e));
     let row = |(name, (_, r)): (&String, &(PathBuf, Record))| {
         let s = &r.summary;
         let epsilon =
@@ -112,8 +112,8 @@ fn comparison_table(records: &[(PathBuf, Record)], names: &[String]) -> Table {
             number(&s.average_loss),
             number(&s.model_loss),
             s.model_objective.as_ref().map_or("–".into(), number),
-            percent(Some(r.excess_loss())),
-            percent(r.excess_objective()),
+            excess_text(Some(r.excess_loss())),
+            excess_text(r.excess_objective()),
             s.accuracy.as_ref().map_or("–".into(), number),
             r.constant.and_then(|c| c.accuracy).map_or("–".into(), |a| format!("{a:.4}")),
             r.runs.len().to_string(),

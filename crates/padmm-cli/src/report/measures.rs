@@ -77,6 +77,11 @@ fn line(calibration: Option<Recalibration>) -> String {
     calibration.map_or("–".to_owned(), |c| format!("{:.2}, {:.2}", c.intercept, c.slope))
 }
 
+/// How far something is above the pooled optimum, as a part of it.
+pub(super) fn excess_text(excess: Option<f64>) -> String {
+    excess.map_or("–".to_owned(), |above| format!("{:+.2} %", 100.0 * above))
+}
+
 fn with_excess(text: String, value: f64, optimum: f64) -> String {
     let percent = 100.0 * (value / optimum - 1.0);
     // Hundredths are what a table has room for; −0.00 is zero.

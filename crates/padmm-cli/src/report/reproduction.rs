@@ -6,6 +6,7 @@ use padmm_commands::page::{Block, CalloutKind, Column, Page, Table};
 use padmm_privacy::words::epsilon_text;
 use padmm_sim::record::{PrivacyRecord, Record};
 
+use super::measures::excess_text;
 use super::{callout, footer, repeat, section};
 use crate::cmd::reproduce::Drawn;
 use crate::reproduce::experiment::{Case, Shows};
@@ -104,8 +105,8 @@ fn setting_table(d: &Drawn, cases: &[&Case], records: &BTreeMap<String, Record>)
             epsilon(|p| p.epsilon_exact),
             epsilon(|p| p.epsilon_paper),
             format!("{:.4}", record.summary.model_loss.mean),
-            format!("{:+.2} %", 100.0 * record.excess_loss()),
-            record.excess_objective().map_or("–".to_owned(), |e| format!("{:+.2} %", 100.0 * e)),
+            excess_text(Some(record.excess_loss())),
+            excess_text(record.excess_objective()),
         ];
         if rows.last() != Some(&row) && !case_is_repeated(&rows, &row) {
             rows.push(row);
