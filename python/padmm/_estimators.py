@@ -30,7 +30,7 @@ __all__ = ["PrivateADMMClassifier", "PrivateADMMRegressor"]
 
 # Parameters that a plan has under the same name.
 _OF_THE_PLAN = (
-    "epsilon delta rounds decay algorithm penalty loss loss_width regularizer regularization l1_ratio "
+    "epsilon delta rounds decay algorithm penalty loss loss_width slope_cap regularizer regularization l1_ratio "
     "accountant sensitivity output tolerance penalty_growth rate_growth even_damping relaxation "
     "model_bound weights"
 ).split()
@@ -54,6 +54,9 @@ _PARAMETERS = """
         {losses}
     loss_width : float, optional
         Width of ``huber`` and ``huberized-hinge``.
+    slope_cap : float, optional
+        Caps a record's gradient at this length by capping the slope of its loss, in place of scaling its row down to ``norm_bound``.
+        Rows then count as long as they are, and ``X @ coef_ + intercept_`` is the decision function within the bounds.
     regularizer : str
         ``none``, ``l2``, ``l1``, ``elastic-net`` or ``group-lasso``.
     regularization : float
@@ -98,6 +101,7 @@ class _PrivateADMM(BaseEstimator):
         penalty: float | None = None,
         loss: str = "logistic",
         loss_width: float | None = None,
+        slope_cap: float | None = None,
         regularizer: str = "l2",
         regularization: float = 1e-3,
         l1_ratio: float | None = None,
@@ -131,6 +135,7 @@ class _PrivateADMM(BaseEstimator):
         self.penalty = penalty
         self.loss = loss
         self.loss_width = loss_width
+        self.slope_cap = slope_cap
         self.regularizer = regularizer
         self.regularization = regularization
         self.l1_ratio = l1_ratio
@@ -198,6 +203,7 @@ class _PrivateADMM(BaseEstimator):
             simulation = self._fit_table(X, y, sites)
         else:
             simulation = self._fit_matrix(X, y, sites)
+        simulation.warn_if_worthless(stacklevel=5)
         privacy = simulation.privacy
         if tuning:
             warnings.warn(
@@ -311,7 +317,7 @@ class _PrivateADMM(BaseEstimator):
         """Coefficients in the units of X where columns are numbers, else of the encoded columns.
 
         Within the bounds and the norm bound, ``X @ coef_ + intercept_`` is the decision function; a longer row is scaled down
-        as a whole, which leaves the sign.
+        as a whole, which leaves the sign. With ``slope_cap`` no row is scaled down.
         """
         schema = self.model_.schema
         values = np.array(list(self.model_.coefficients.values()))
@@ -476,6 +482,7 @@ class PrivateADMMRegressor(RegressorMixin, _PrivateADMM):
         penalty: float | None = None,
         loss: str = "huber",
         loss_width: float | None = None,
+        slope_cap: float | None = None,
         regularizer: str = "l2",
         regularization: float = 1e-3,
         l1_ratio: float | None = None,
@@ -510,6 +517,7 @@ class PrivateADMMRegressor(RegressorMixin, _PrivateADMM):
             penalty=penalty,
             loss=loss,
             loss_width=loss_width,
+            slope_cap=slope_cap,
             regularizer=regularizer,
             regularization=regularization,
             l1_ratio=l1_ratio,

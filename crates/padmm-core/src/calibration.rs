@@ -35,6 +35,13 @@ pub struct NetworkFacts<'a> {
     pub norm_bound: f64,
 }
 
+impl NetworkFacts<'_> {
+    /// The norm that no row exceeds in a run of this plan: the schema's bound; if slopes are capped, rows are left as long as they are.
+    pub fn row_bound(&self, settings: &PlanDraft) -> f64 {
+        if settings.slope_cap.is_some() { self.space.largest_norm() } else { self.norm_bound }
+    }
+}
+
 /// What follows from a plan and public facts: the numbers that every site computes alike.
 #[derive(Clone, Debug)]
 pub struct Calibration {
@@ -122,9 +129,9 @@ pub struct CalibrationInputs<'a> {
     pub n_features: usize,
     /// `Nω_i`: what the site's mean loss is multiplied by.
     pub weight: f64,
-    /// `Nω_i·B = Nω_i·L₁S`: no record's gradient is longer, with its site's weight.
+    /// `Nω_i·B`, where `B = L₁S`, or `c` if slopes are capped: no record's gradient is longer, with its site's weight.
     pub gradient_bound: f64,
-    /// `Nω_i·L₂S²`, of a smooth loss.
+    /// `Nω_i·L₂S²`, of a smooth loss; less if slopes are capped.
     pub curvature_bound: Option<f64>,
     /// `m_R`: strong convexity of the site's share of the regulariser.
     pub strong_convexity: f64,
@@ -187,7 +194,17 @@ impl Calibration {
             None => default_penalty(plan, network)?,
         };
         let regularizer = RegularizerTerm::new(&settings.regularizer, network.space, 1.0 / n_agents as f64);
-        let row = network.norm_bound;
+        let row = network.row_bound(settings);
+        let gradient = match settings.slope_cap {
+            None => mul_up(settings.loss.slope_bound().unwrap_or(1.0), row),
+            Some(_) => {
+                settings.loss.gradient_bound(mul_up(row, 1.0 + 1e-12), settings.slope_cap).unwrap_or(1.0)
+            }
+        };
+        let curvature = match settings.slope_cap {
+            None => settings.loss.curvature_bound().map(|c| mul_up(mul_up(c, row), row)),
+            Some(_) => settings.loss.record_curvature(mul_up(row, 1.0 + 1e-12), settings.slope_cap),
+        };
         let weights = settings.weights.factors(network.n_records);
         let facts = |i: usize| CalibrationInputs {
             plan,
@@ -197,11 +214,8 @@ impl Calibration {
             n_agents,
             n_features: network.space.n_features(),
             weight: weights[i],
-            gradient_bound: mul_up(mul_up(settings.loss.slope_bound().unwrap_or(1.0), row), weights[i]),
-            curvature_bound: settings
-                .loss
-                .curvature_bound()
-                .map(|c| mul_up(mul_up(mul_up(c, row), row), weights[i])),
+            gradient_bound: mul_up(gradient, weights[i]),
+            curvature_bound: curvature.map(|c| mul_up(c, weights[i])),
             strong_convexity: regularizer.strong_convexity(),
             regularizer_curvature: regularizer.curvature,
             relative_tolerance: 0.0,
@@ -333,6 +347,7 @@ fn solvability(
         site.n_features,
         values,
         row,
+        settings.slope_cap,
         calibration.tolerance,
     );
     // The duals add up differences of releases, whose noise is independent from round to round.
@@ -392,6 +407,8 @@ const PENALTY_NOISE: f64 = 1.1;
 /// rounds, a smaller one lets releases of neighbours scatter. `a` and `b` were fixed once on Adult, which is public
 /// (EQUATIONS.md says how), and serve all data sets.
 ///
+/// If slopes are capped, `S` is the norm of a row whose numbers are spread evenly ([`FeatureSpace::usual_norm`]), and `L₁` is at most `c/S`.
+///
 /// Gamma-norm noise is longer than Gaussian noise of the same total budget, by a factor of about `√p·μ/(ε₀√K)` a release; the
 /// first term is multiplied by it for the algorithms that use such noise.
 pub fn default_penalty(plan: &Plan, network: &NetworkFacts<'_>) -> Result<f64, PrivacyError> {
@@ -400,7 +417,14 @@ pub fn default_penalty(plan: &Plan, network: &NetworkFacts<'_>) -> Result<f64, P
     let degree = |i: usize| network.graph.degree(i).max(1) as f64;
     let slope = settings.loss.slope_bound().unwrap_or(1.0);
     let curvature = settings.loss.curvature_bound().unwrap_or(0.25).min(1.0);
-    let square = network.norm_bound * network.norm_bound;
+    // With capped slopes a record's gradient is `c` long, and its row as long as it happens to be.
+    let (slope, square) = match settings.slope_cap {
+        None => (slope, network.norm_bound * network.norm_bound),
+        Some(cap) => {
+            let row = network.space.usual_norm();
+            (slope.min(cap / row), row * row)
+        }
+    };
     let noise = if settings.algorithm.is_private() {
         let weights = settings.weights.factors(network.n_records);
         let influence = |(i, &n): (usize, &usize)| (n as f64 * degree(i) / weights[i]).powi(-2);

@@ -8,8 +8,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::algorithm::{AlgorithmKind, Guarantee, Needs, P_ADMM};
 use crate::calibration::NetworkFacts;
+use crate::data::{Dataset, FeatureSpace};
 use crate::loss::Loss;
 use crate::regularizer::Regularizer;
+use crate::schema::Schema;
 
 pub use own::{OwnSetting, OwnSettings};
 pub use weights::SiteWeights;
@@ -46,6 +48,9 @@ pub struct PlanDraft {
     pub sensitivity: SensitivityBasis,
     /// The loss of one record; private algorithms need one with a bounded slope.
     pub loss: Loss,
+    /// `c`: a record's slope is capped at `c/‖a‖`, and rows are not scaled down; left out, rows are scaled to the schema's norm bound.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slope_cap: Option<f64>,
     /// `R`, with its strength `Λ`; every site has an `N`-th of it.
     pub regularizer: Regularizer,
     /// The solver's tolerance as a part of `2B/n_i`; left out, EQUATIONS §3's default.
@@ -65,6 +70,26 @@ impl PlanDraft {
         let declared = self.algorithm.describe().own.iter().find(|own| own.name == name);
         declared.map(|own| self.own.value(own))
     }
+
+    /// The records as a run of this plan sees them: with capped slopes, if the plan has a cap, and then as long as they are.
+    pub fn records_of_run(&self, records: Dataset, space: &FeatureSpace) -> Dataset {
+        match self.slope_cap {
+            None => records,
+            Some(cap) => records.with_slope_cap(cap, space.largest_norm()),
+        }
+    }
+
+    /// The schema that a model of this plan is handed on with. Rows of a run with capped slopes were not scaled down, so its model must not see
+    /// them scaled down either.
+    pub fn schema_of_model(&self, schema: Schema) -> Schema {
+        match self.slope_cap {
+            None => schema,
+            Some(_) => {
+                let norm_bound = schema.feature_space().largest_norm();
+                schema.with_norm_bound(norm_bound)
+            }
+        }
+    }
 }
 
 impl Default for PlanDraft {
@@ -79,6 +104,7 @@ impl Default for PlanDraft {
             accountant: AccountantKind::Exact,
             sensitivity: SensitivityBasis::Record,
             loss: Loss::Logistic,
+            slope_cap: None,
             regularizer: Regularizer::L2 { strength: 1e-3 },
             tolerance: None,
             output: Output::Smoothed,
@@ -207,9 +233,15 @@ impl PlanDraft {
         };
         let loss_is = |ok, needed| needs(ok, needed, format!("`loss = {loss}`"));
         let regularizer_is = |ok, needed| needs(ok, needed, format!("the regularizer {regularizer}"));
+        let cap_is = |ok, needed| needs(ok || self.slope_cap.is_none(), needed, "`slope-cap`".to_owned());
+        cap_is(
+            self.algorithm.spec().solves(),
+            "rows that are scaled down, because it clips their gradients itself",
+        )?;
         match self.algorithm.describe().needs {
             Needs::Nothing => Ok(()),
             Needs::TwiceDifferentiable => {
+                cap_is(false, "a twice differentiable loss, and a cap gives it corners")?;
                 loss_is(loss == Loss::Logistic, "a twice differentiable loss (`loss = logistic`)")?;
                 regularizer_is(
                     is_smooth,
@@ -243,6 +275,9 @@ impl PlanDraft {
     ) -> Result<(), PlanError> {
         if let Loss::Huber { width } | Loss::HuberizedHinge { width } = self.loss {
             in_range("loss-width", width, width > 0.0 && width.is_finite(), "a positive number")?;
+        }
+        if let Some(cap) = self.slope_cap {
+            in_range("slope-cap", cap, cap > 0.0 && cap.is_finite(), "a positive number")?;
         }
         let strength = match self.regularizer {
             Regularizer::None => return Ok(()),

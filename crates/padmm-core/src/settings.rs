@@ -111,6 +111,13 @@ pub fn plan_settings(algorithms: &[AlgorithmKind]) -> Vec<Setting> {
             "Width of huber [default: 0.1] and huberized-hinge [default: 0.5]",
         ),
         setting(
+            "slope-cap",
+            Problem,
+            Number,
+            "C",
+            "Caps a record's gradient at C by capping its slope, in place of scaling its row down to the schema's norm bound [default: none]",
+        ),
+        setting(
             "regularizer",
             Problem,
             Text,
@@ -434,6 +441,7 @@ impl Settings {
             accountant: self.named("accountant", &accountants)?.unwrap_or(default.accountant),
             sensitivity: self.named("sensitivity", &bases)?.unwrap_or(default.sensitivity),
             loss: self.loss()?.unwrap_or(default.loss),
+            slope_cap: self.number("slope-cap")?,
             regularizer: self.regularizer()?,
             tolerance: self.number("tolerance")?,
             output: self.named("output", &outputs)?.unwrap_or(default.output),

@@ -13,6 +13,7 @@ use padmm_core::data::{Dataset, FeatureSpace};
 use padmm_core::evaluate::score;
 use padmm_core::graph::{Graph, GraphSpec};
 use padmm_core::message::{Incoming, Outgoing, SiteIndex};
+use padmm_core::metrics::BestConstant;
 use padmm_core::plan::{Output, Plan};
 use padmm_core::schema::Encoded;
 use padmm_privacy::{
@@ -21,8 +22,10 @@ use padmm_privacy::{
 };
 use rayon::prelude::*;
 
-use crate::metrics::{Evaluation, ModelMetrics, RoundMetrics, center, panel, spread};
-use crate::optimum::{pooled_optimum, site_accuracy};
+use crate::metrics::{
+    Evaluation, ModelMetrics, RoundMetrics, RunObjective, center, mean_line, panel, spread,
+};
+use crate::optimum::{best_constant, pooled_optimum, site_accuracy};
 use crate::record::{
     Charges, Counts, FORMAT, MeanStd, Optimum, PrivacyRecord, Record, RunRecord, Setting, SiteRecord, Summary,
 };
@@ -119,6 +122,8 @@ pub struct PreparedSimulation {
     spent: Vec<Spent>,
     optimum: Vec<f64>,
     optimum_scores: Optimum,
+    constant: BestConstant,
+    objective: RunObjective,
     counts: Counts,
 }
 
@@ -152,6 +157,9 @@ impl PreparedSimulation {
         dropped: usize,
     ) -> Result<Self, SimError> {
         let Sites { names, shards, test, site_tests } = sites;
+        let as_run = |records: Dataset| setting.plan.settings().records_of_run(records, &space);
+        let of_all = |sites: Vec<Dataset>| sites.into_iter().map(as_run).collect::<Vec<_>>();
+        let (shards, test, site_tests) = (of_all(shards), as_run(test), of_all(site_tests));
         let n_records: Vec<usize> = shards.iter().map(Dataset::n_records).collect();
         let network = NetworkFacts {
             graph: &graph,
@@ -168,6 +176,9 @@ impl PreparedSimulation {
         let (optimum, mut optimum_scores) = pooled_optimum(&setting.plan, &space, &shards, &test)?;
         let at_site = |t: &Dataset| site_accuracy(setting.plan.settings().loss, t, &optimum);
         optimum_scores.site_accuracy = site_tests.iter().map(at_site).collect();
+        let train: Vec<&Dataset> = shards.iter().map(|s| &**s).collect();
+        let constant = best_constant(setting.plan.settings().loss, &train, &test);
+        let objective = RunObjective::new(&setting.plan, &space, &n_records);
         let spent = spending(&calibration);
         Ok(Self {
             setting,
@@ -181,6 +192,8 @@ impl PreparedSimulation {
             spent,
             optimum,
             optimum_scores,
+            constant,
+            objective,
             counts,
         })
     }
@@ -276,8 +289,9 @@ impl PreparedSimulation {
             setting: self.describe(),
             privacy: PrivacyRecord::worst(&reports),
             noise_source: self.noise_source(0, 0).description().to_owned(),
-            charges: named.filter_map(|(name, a)| charges(name, a.noise.as_deref()?)).collect(),
+            charges: named.filter_map(|(name, a)| Some(Charges::of(name, a.noise.as_deref()?))).collect(),
             optimum: self.optimum_scores.clone(),
+            constant: Some(self.constant),
             reference: None,
             summary: self.summarize(&runs),
             runs,
@@ -438,7 +452,7 @@ impl PreparedSimulation {
         let round = seen.round;
         let releases: Vec<&PublicVector> = seen.models.iter().collect();
         let chosen = panel(releases.len());
-        let models: Vec<&PublicVector> = chosen.iter().map(|&i| releases[i]).collect();
+        let models: Vec<&[f64]> = chosen.iter().map(|&i| releases[i].as_slice()).collect();
         let smoothed = center(&seen.smoothed.iter().collect::<Vec<_>>());
         let (pooled, at_sites, losses) =
             self.evaluate(self.setting.rank_rounds, |e| e.mean_and_losses(&models, &[&smoothed]));
@@ -467,7 +481,8 @@ impl PreparedSimulation {
     }
 
     fn scores(&self, models: &[&PublicVector]) -> ModelMetrics {
-        self.evaluate(true, |e| e.mean(models).0)
+        let models: Vec<&[f64]> = models.iter().map(|m| m.as_slice()).collect();
+        self.evaluate(true, |e| e.finished(&models, &self.objective))
     }
 
     fn evaluate<T>(&self, rank: bool, what: impl FnOnce(&Evaluation<'_>) -> T) -> T {
@@ -507,14 +522,17 @@ impl PreparedSimulation {
             let values: Option<Vec<f64>> = runs.iter().map(|r| f(&kept(r))).collect();
             values.map(|v| MeanStd::of(v.into_iter()))
         };
+        let lines: Option<Vec<_>> = runs.iter().map(|r| kept(r).calibration).collect();
         let after = |k: usize| MeanStd::of(runs.iter().map(move |r| r.trace[k].average_loss));
         Summary {
             average_loss: after(rounds - 1),
             average_loss_per_round: (0..rounds).map(after).collect(),
             pooled_loss: MeanStd::of(runs.iter().map(|r| r.last.loss)),
             model_loss: MeanStd::of(runs.iter().map(|r| kept(r).loss)),
+            model_objective: optional(|m| m.objective),
             accuracy: optional(|m| m.accuracy),
             auc: optional(|m| m.auc),
+            calibration: lines.map(|lines| mean_line(&lines)),
             evaluated_on: if self.test.n_records() > 0 { "held-out records" } else { "training records" }
                 .to_owned(),
         }
@@ -567,13 +585,6 @@ pub struct Run {
     pub record: RunRecord,
     /// Every agent's last and smoothed model, in the order of the graph.
     pub outcomes: Vec<Outcome>,
-}
-
-/// What a site is charged in every round; a free round costs nothing.
-fn charges(site: &str, schedule: &dyn Schedule) -> Option<Charges> {
-    let rho_per_round = (1..=schedule.rounds()).map(|round| schedule.rho(round)).collect();
-    let sensitivity = schedule.report().sensitivity;
-    Some(Charges { site: site.to_owned(), sensitivity, rho_per_round })
 }
 
 /// The record states what the plan announced: stops unless that is what the ledger was charged.

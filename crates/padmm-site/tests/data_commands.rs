@@ -76,7 +76,14 @@ fn a_saved_model_predicts_and_is_scored() {
     assert_eq!(by_name, by_file);
     assert_eq!(by_name["records"], 740);
     // Exercise angina alone tells 545 of 740 apart.
-    assert!((by_name["accuracy"].as_f64().unwrap() - 545.0 / 740.0).abs() < 1e-12, "{by_name}");
+    let number = |key: &str| by_name.pointer(key).and_then(serde_json::Value::as_f64).unwrap();
+    assert!((number("/accuracy") - 545.0 / 740.0).abs() < 1e-12, "{by_name}");
+    // Of the 740 complete records 383 are ill.
+    let share: f64 = 383.0 / 740.0;
+    assert!((number("/majority_accuracy") - share).abs() < 1e-12, "{by_name}");
+    let entropy = -(share * share.ln() + (1.0 - share) * (1.0 - share).ln());
+    assert!((number("/base_rate_loss") - entropy).abs() < 1e-9, "{by_name}");
+    assert!(number("/calibration/slope") > 0.0 && number("/calibration/intercept").is_finite());
 
     let unlabelled = "age,sex,cp,trestbps,chol,fbs,restecg,thalach,exang,oldpeak\n\
                       50,1,4,120,200,0,0,150,1,1\n50,1,4,?,200,0,0,150,1,1\n50,1,4,120,200,0,0,150,0,1\n";

@@ -72,6 +72,7 @@ pub(crate) enum Shows {
     EpsilonByRound,
     FinalAverageLoss,
     KeptLoss,
+    KeptObjective,
     SiteAccuracy,
     SiteAccuracyMean,
 }

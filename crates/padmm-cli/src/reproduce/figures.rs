@@ -57,6 +57,7 @@ fn series(experiment: &Experiment, panel: &PanelSpec, name: &str, records: &Reco
             one(by_point(experiment, at, |r| r.trace.last().expect("a run has rounds").average_loss))
         }
         Shows::KeptLoss => one(by_point(experiment, at, |r| r.smoothed.loss)),
+        Shows::KeptObjective => one(by_point(experiment, at, |r| r.smoothed.objective.unwrap_or(f64::NAN))),
         Shows::SiteAccuracyMean => {
             let mean = |r: &RunRecord| mean_of(r.site_accuracy.iter().flatten());
             let mut curves = one(by_point(experiment, at, mean));
@@ -220,6 +221,7 @@ fn labels(experiment: &Experiment, shows: Shows, delta: f64) -> (String, String)
         Shows::EpsilonByRound => (round(), format!("ε at δ = {delta}")),
         Shows::FinalAverageLoss => (swept(), "average loss".into()),
         Shows::KeptLoss => (swept(), "loss on all records".into()),
+        Shows::KeptObjective => (swept(), "objective on all records".into()),
         Shows::SiteAccuracy | Shows::SiteAccuracyMean => (swept(), "accuracy on held-out patients".into()),
     }
 }

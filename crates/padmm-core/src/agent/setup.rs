@@ -67,6 +67,11 @@ impl AgentSetup {
         };
         let penalty = RegularizerTerm::new(&settings.regularizer, space, 1.0 / n_agents as f64);
         let weight = settings.weights.factors(&setup.n_records)[site.0];
+        let data = if data.slope_cap() == settings.slope_cap {
+            data
+        } else {
+            Arc::new(settings.records_of_run(Arc::unwrap_or_clone(data), space))
+        };
         (setup, LocalProblem { data, loss: settings.loss, penalty, weight })
     }
 }
@@ -94,10 +99,11 @@ pub(super) fn check_calibration(
         calibration.modulus
     );
     let Some(premise) = calibration.noise.as_ref().and_then(|noise| noise.premise()) else { return };
-    let (slope, row) = (problem.loss.slope_bound(), problem.data.norm_bound());
-    let slope = slope.expect("a loss under privacy has a bounded slope");
+    let (row, cap) = (problem.data.norm_bound(), problem.data.slope_cap());
+    let gradient =
+        problem.loss.gradient_bound(row, cap).expect("a loss under privacy has a bounded gradient");
     assert!(
-        slope * row * problem.weight <= premise.gradient_bound,
+        gradient * problem.weight <= premise.gradient_bound,
         "the noise is for this loss, norm bound and weight"
     );
     assert_eq!(
@@ -110,7 +116,8 @@ pub(super) fn check_calibration(
         "noise and calibration agree"
     );
     if let Some(bound) = premise.curvature_bound {
-        let curvature = problem.loss.curvature_bound().expect("noise on the objective needs a smooth loss");
-        assert!(curvature * row * row * problem.weight <= bound, "the noise is for this loss and weight");
+        let curvature =
+            problem.loss.record_curvature(row, cap).expect("noise on the objective needs a smooth loss");
+        assert!(curvature * problem.weight <= bound, "the noise is for this loss and weight");
     }
 }

@@ -248,7 +248,7 @@ mod tests {
         let (loss, tolerance, quadratic) = (Loss::Logistic, 1e-8, 0.1);
         let problem =
             LocalProblem { data: Arc::new(data), loss, penalty: RegularizerTerm::none(), weight: 1.0 };
-        let bounds = LocalBounds::new(loss, 1.0, &problem.penalty, 20, 3, 3, 1.0, tolerance);
+        let bounds = LocalBounds::new(loss, 1.0, &problem.penalty, 20, 3, 3, 1.0, None, tolerance);
         let judgement = bounds.judge(Demand::Solve { linear: 0.0, quadratic });
         assert!(judgement.passes.is_some());
         let solve = |judgement: Option<Judgement>, start: f64| {

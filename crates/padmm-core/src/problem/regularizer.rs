@@ -44,8 +44,7 @@ pub enum Regularizer {
 impl Regularizer {
     /// `R(x)` — EQUATIONS §1.
     pub fn value(&self, space: &FeatureSpace, x: &[f64]) -> f64 {
-        let p = RegularizerTerm::new(self, space, 1.0);
-        p.smooth_value(x) + p.nonsmooth_value(x)
+        RegularizerTerm::new(self, space, 1.0).value(x)
     }
 }
 
@@ -130,6 +129,11 @@ impl RegularizerTerm {
 
     pub(crate) fn is_free(&self, column: usize) -> bool {
         self.free == Some(column)
+    }
+
+    /// `weight · R(x)`
+    pub fn value(&self, x: &[f64]) -> f64 {
+        self.smooth_value(x) + self.nonsmooth_value(x)
     }
 
     pub(crate) fn smooth_value(&self, x: &[f64]) -> f64 {

@@ -131,7 +131,7 @@ impl Outputs {
             "sites": self.took_part(site, session),
         });
         let model = Model::new(
-            contract.schema().clone(),
+            settings.schema_of_model(contract.schema().clone()),
             settings.loss,
             values.as_slice(),
             Some(privacy),
