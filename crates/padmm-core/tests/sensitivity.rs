@@ -220,7 +220,7 @@ fn a_cap_times_a_rows_length_is_never_above_the_bound() {
         (0..2000).for_each(|_| data.push(&random.normals(30), &[31, 35], 1.0));
         let data = data.with_slope_cap(cap, 1e3);
         for (r, row) in data.rows().enumerate() {
-            assert!(row.scale == 1.0 && data.cap(r) > 0.0, "rows are not scaled");
+            assert!(row.scale.to_bits() == 1.0f64.to_bits() && data.cap(r) > 0.0, "rows are not scaled");
             let squares = row.numeric.iter().map(|v| Double::of(*v).times(Double::of(*v)));
             let square = squares.fold(Double::of(2.0), Double::plus);
             let own = Double::of(data.cap(r));

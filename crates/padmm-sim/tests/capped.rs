@@ -141,6 +141,6 @@ fn a_model_sees_rows_as_the_run_did() {
         assert!((margin - unscaled(&seen, r, &x).0).abs() < 1e-12);
     }
     let shards = prepare(PlanDraft { rounds: 2, ..settings });
-    assert!(shards.shards().iter().flat_map(|s| s.rows()).all(|row| row.scale == 1.0));
+    assert!(shards.shards().iter().flat_map(|s| s.rows()).all(|row| row.scale.to_bits() == 1.0f64.to_bits()));
     assert_eq!(shards.shards()[0].norm_bound().to_bits(), own.norm_bound().to_bits());
 }
