@@ -36,6 +36,7 @@ pub(crate) fn tune(experiment: &Experiment, bar: &ProgressBar) -> anyhow::Result
                     series: series.name.clone(),
                     point,
                     settings: settings.clone(),
+                    own_models: false,
                     runs: 1,
                     seed: SEED,
                 },
