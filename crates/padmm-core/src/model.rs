@@ -36,7 +36,9 @@ pub enum ModelError {
         found: String,
     },
     /// A site's own model, where only one that may leave is accepted.
-    #[error("this is a site's own model, {NEVER_SENT}; only `predict` and `evaluate` read it, and what is shared is model.json")]
+    #[error(
+        "this is a site's own model, {NEVER_SENT}; only `predict` and `evaluate` read it, and what is shared is model.json"
+    )]
     Own,
     /// Coefficients that do not belong to the schema's columns.
     #[error(

@@ -9,9 +9,8 @@
 //! over its own records, for several centres `c` and strengths `s`. From a centre without the joint model this is *own records alone*; at an
 //! infinite strength, from the joint model itself, it is *the joint model as it is*; everything between the two is a candidate as well.
 //! Cross-validation on the site's own records says how much each candidate is worth, and the combined model is their average with weights
-//! `exp(−Σ held-out loss)`, which for the logistic loss is the probability that a candidate gave to labels it had not seen. Losses are convex
-//! in the margin, so an average is never worse than its members are on average; choosing a single one is, where records are few and the
-//! differences are noise.
+//! that fall with the held-out loss (`Grid::weights`). Losses are convex in the margin, so an average is never worse than its members are
+//! on average, while choosing a single one follows differences that are noise. On Adult, choosing was worse at all sizes of sites.
 //!
 //! **Everything here is computed from records without noise.** It is for use inside the site: a model made here is marked
 //! ([`Model::own`](crate::model::Model::own)), and no file that is meant to leave may contain it.
@@ -119,12 +118,13 @@ pub fn fit(inputs: &OwnInputs<'_>, compare: bool) -> OwnFit {
         FoldResult { losses: grid.losses(&aside, &points), tested }
     };
     let results: Vec<FoldResult> = (0..folds.n).into_par_iter().map(without).collect();
-    let mut sums = vec![0.0; grid.candidates.len()];
+    let mut sums = vec![0.0; grid.candidates.len() * GROUPS];
     results.iter().for_each(|r| add_scaled(1.0, &r.losses, &mut sums));
     let points = grid.points(&records);
     let weights = grid.weights(&sums, |_| true);
     let alone = grid.weights(&sums, Grid::is_alone);
-    let share = grid.candidates.iter().zip(&weights).filter(|(c, _)| !Grid::is_alone(c)).map(|(_, w)| w).sum();
+    let share =
+        grid.candidates.iter().zip(&weights).filter(|(c, _)| !Grid::is_alone(c)).map(|(_, w)| w).sum();
     let tested: Option<Vec<Tested>> = results.into_iter().map(|r| r.tested).collect();
     let comparison = tested.map(|tested| {
         let margins = |of: fn(&Tested) -> &Vec<f64>| {
@@ -142,7 +142,7 @@ pub fn fit(inputs: &OwnInputs<'_>, compare: bool) -> OwnFit {
 
 /// What is found without one fold.
 struct FoldResult {
-    /// Summed losses of all candidates on the fold.
+    /// Losses of all candidates on the fold, by groups.
     losses: Vec<f64>,
     tested: Option<Tested>,
 }
@@ -155,7 +155,7 @@ struct Tested {
     combined: Vec<f64>,
 }
 
-/// Summed losses of every candidate on a fold, fitted without that fold and another.
+/// Losses of every candidate on a fold, by groups, fitted without that fold and another.
 struct PairLosses {
     fitted_without: usize,
     losses: Vec<f64>,
@@ -163,7 +163,7 @@ struct PairLosses {
 
 /// Held-out losses of every candidate within the records that are not in fold `k`.
 fn pairs_without(pairs: &[PairLosses], k: usize, n_candidates: usize) -> Vec<f64> {
-    let mut sums = vec![0.0; n_candidates];
+    let mut sums = vec![0.0; n_candidates * GROUPS];
     for pair in pairs.iter().filter(|pair| pair.fitted_without == k) {
         add_scaled(1.0, &pair.losses, &mut sums);
     }
@@ -175,7 +175,9 @@ fn candidates(n_records: usize) -> Vec<Candidate> {
     let mut all = vec![Candidate { centre: Centre::Joint, strength: f64::INFINITY }];
     for centre in [Centre::BaseRate, Centre::Shifted, Centre::Recalibrated] {
         let finite = STRENGTHS.iter().step_by(step).copied();
-        all.extend(std::iter::once(f64::INFINITY).chain(finite).map(|strength| Candidate { centre, strength }));
+        all.extend(
+            std::iter::once(f64::INFINITY).chain(finite).map(|strength| Candidate { centre, strength }),
+        );
     }
     all
 }
@@ -207,7 +209,8 @@ impl Grid<'_> {
             let (mut solver, mut start) = (Solver::new(), centre.clone());
             for candidate in family {
                 if candidate.strength.is_finite() {
-                    start = ridge(&mut solver, records, self.inputs.loss, &centre, candidate.strength, &start);
+                    start =
+                        ridge(&mut solver, records, self.inputs.loss, &centre, candidate.strength, &start);
                 }
                 points.push(start.clone());
             }
@@ -247,11 +250,23 @@ impl Grid<'_> {
         point
     }
 
-    /// Summed losses of `points` on records that were set aside.
+    /// Losses of `points` on records that were set aside, summed by groups of records: [`GROUPS`] sums for each point.
     fn losses(&self, aside: &Dataset, points: &[Vec<f64>]) -> Vec<f64> {
+        let mut groups = vec![aside.empty_like(); GROUPS];
+        // Folds are small, so the groups begin elsewhere in each of them; records have no order that matters here.
+        let first = aside.labels().iter().filter(|z| **z > 0.0).count();
+        aside.rows().enumerate().for_each(|(r, row)| groups[(first + r) % GROUPS].push_row(row));
+        let groups: Vec<&Dataset> = groups.iter().filter(|g| g.n_records() > 0).collect();
         let points: Vec<&[f64]> = points.iter().map(|p| &p[..]).collect();
-        let scores = score_all(self.inputs.loss, &[aside], &points, 0);
-        scores.iter().map(|s| s.mean_loss * aside.n_records() as f64).collect()
+        let mut sums = vec![0.0; points.len() * GROUPS];
+        for (scores, sums) in
+            score_all(self.inputs.loss, &groups, &points, 0).iter().zip(sums.chunks_mut(GROUPS))
+        {
+            for ((mean, group), sum) in scores.part_losses.iter().zip(&groups).zip(sums) {
+                *sum = mean * group.n_records() as f64;
+            }
+        }
+        sums
     }
 
     fn pair_losses(&self, folds: &Folds) -> Vec<PairLosses> {
@@ -260,29 +275,51 @@ impl Grid<'_> {
             let (rest, _) = folds.split(self.inputs.records, &[j, k]);
             let points = self.points(&rest);
             let on = |fold: usize| self.losses(&folds.split(self.inputs.records, &[fold]).1, &points);
-            [
-                PairLosses { fitted_without: k, losses: on(j) },
-                PairLosses { fitted_without: j, losses: on(k) },
-            ]
+            [PairLosses { fitted_without: k, losses: on(j) }, PairLosses { fitted_without: j, losses: on(k) }]
         };
         pairs.par_iter().flat_map_iter(of).collect()
     }
 
-    /// Weights `exp(−loss)` of the candidates that are `used`, which sum to one.
+    /// Weights `exp(−excess/unit)` of the candidates that are `used`, which sum to one; the excess is that of a candidate's held-out loss
+    /// over the least one.
+    ///
+    /// The unit is 1 plus half the excess' standard error. With `1` alone the weights are the probabilities that candidates gave to unseen
+    /// labels; but of a thousand records an excess of ten is nothing unusual between equals, and `e^{−10}` would choose one of them by
+    /// chance.
     fn weights(&self, losses: &[f64], used: impl Fn(&Candidate) -> bool) -> Vec<f64> {
-        let eligible = |(c, &loss): (&Candidate, &f64)| if used(c) && loss.is_finite() { loss } else { f64::INFINITY };
-        let losses: Vec<f64> = self.candidates.iter().zip(losses).map(eligible).collect();
-        let least = losses.iter().copied().fold(f64::INFINITY, f64::min);
-        // A loss of regression is in units of the residuals' variance, which is about twice the least loss.
-        let unit = match self.inputs.loss {
-            Loss::Huber { .. } | Loss::Squared => 2.0 * least / self.inputs.records.n_records() as f64,
+        let sums: Vec<&[f64]> = losses.chunks(GROUPS).collect();
+        let total = |(c, sums): (&Candidate, &&[f64])| {
+            let total: f64 = sums.iter().sum();
+            if used(c) && total.is_finite() { total } else { f64::INFINITY }
+        };
+        let totals: Vec<f64> = self.candidates.iter().zip(&sums).map(total).collect();
+        let best = (0..totals.len()).min_by(|&a, &b| totals[a].total_cmp(&totals[b])).unwrap_or(0);
+        // A loss of regression is in units of the residuals' variance, which is about twice the mean loss.
+        let natural = match self.inputs.loss {
+            Loss::Huber { .. } | Loss::Squared => 2.0 * totals[best] / self.inputs.records.n_records() as f64,
             _ => 1.0,
         };
-        let weight = |loss: f64| if loss <= least { 1.0 } else { (-(loss - least) / unit).exp() };
-        let weights: Vec<f64> = losses.into_iter().map(|l| if l.is_finite() { weight(l) } else { 0.0 }).collect();
+        let weight = |c: usize| {
+            let excess = totals[c] - totals[best];
+            let unit = natural + 0.5 * std_error_of_sum(sums[c], sums[best]);
+            // The best one is worth 1 even where everything fits perfectly and the unit is zero.
+            if c == best { 1.0 } else { (-excess / unit.max(f64::MIN_POSITIVE)).exp() }
+        };
+        let weights: Vec<f64> = (0..totals.len()).map(weight).collect();
         let sum: f64 = weights.iter().sum();
         weights.into_iter().map(|w| w / sum).collect()
     }
+}
+
+/// Groups of records whose losses are summed: enough of them to see how much a difference depends on which records there are.
+const GROUPS: usize = 16;
+
+/// The standard error of `Σ a − Σ b`, from how the groups differ in it.
+fn std_error_of_sum(a: &[f64], b: &[f64]) -> f64 {
+    let differences: Vec<f64> = a.iter().zip(b).map(|(a, b)| a - b).collect();
+    let n = differences.len() as f64;
+    let mean = differences.iter().sum::<f64>() / n;
+    (differences.iter().map(|d| (d - mean) * (d - mean)).sum::<f64>() * n / (n - 1.0)).sqrt()
 }
 
 /// Of a shift of margins, a standard deviation that is expected beforehand.

@@ -175,5 +175,7 @@ fn numbers_and_hinges_have_own_models_too() {
     let data = records(120, &TRUTH, 12);
     let inputs = OwnInputs { records: &data, space: &self::space(), loss: Loss::Hinge, joint: &TRUTH };
     let c = fit(&inputs, true).comparison.unwrap();
-    assert!(c.combined.loss.value.is_finite() && c.combined.calibration.is_none() && c.combined.auc.is_some());
+    assert!(
+        c.combined.loss.value.is_finite() && c.combined.calibration.is_none() && c.combined.auc.is_some()
+    );
 }

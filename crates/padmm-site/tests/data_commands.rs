@@ -112,7 +112,10 @@ fn a_saved_model_predicts_and_is_scored() {
     assert!(error.contains("own-model.json") && error.contains("never to be sent"), "{error}");
     let renamed = std::fs::read_to_string(at.join("own-model.json")).unwrap();
     std::fs::write(at.join("renamed.json"), renamed.replace("padmm-own-model/1", "padmm-model/1")).unwrap();
-    assert!(refused(at, &["predict", "--model", "renamed.json", "--data", "new.csv"]).contains("never to be sent"));
+    assert!(
+        refused(at, &["predict", "--model", "renamed.json", "--data", "new.csv"])
+            .contains("never to be sent")
+    );
 
     let whole = std::fs::read_to_string(at.join("model.json")).unwrap();
     std::fs::write(at.join("cut.json"), &whole[..whole.len() / 2]).unwrap();

@@ -181,7 +181,8 @@ fn summary(record: &Record) -> String {
 /// Own records alone, joint and combined at every site, means over runs; nothing unless it was asked for.
 fn own_models(record: &Record) -> String {
     let Some(first) = record.runs.first().and_then(|r| r.own_models.first()) else { return String::new() };
-    let mut table = plain(["site", "records", "own loss", "joint", "combined", "own AUC", "joint", "combined"]);
+    let mut table =
+        plain(["site", "records", "own loss", "joint", "combined", "own AUC", "joint", "combined"]);
     align_right(&mut table, 1..8);
     for (i, site) in record.setting.sites.iter().enumerate() {
         let at = |of: fn(&SiteModels) -> Scored| record.runs.iter().map(move |r| of(&r.own_models[i]));

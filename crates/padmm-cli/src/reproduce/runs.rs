@@ -34,7 +34,8 @@ impl Store {
     pub(crate) fn key(case: &Case) -> anyhow::Result<String> {
         let settings = toml::to_string(&case.settings)?;
         let own = if case.own_models { "\nown models" } else { "" };
-        let identity = format!("{}\n{}\n{}\n{settings}{own}", env!("CARGO_PKG_VERSION"), case.seed, case.runs);
+        let identity =
+            format!("{}\n{}\n{}\n{settings}{own}", env!("CARGO_PKG_VERSION"), case.seed, case.runs);
         let digest = Sha256::digest(identity.as_bytes());
         let hex: String = digest.iter().take(8).map(|b| format!("{b:02x}")).collect();
         Ok(format!("{}-{hex}", case.settings.draft()?.algorithm.name()))

@@ -84,7 +84,8 @@ impl Comparison {
         let losses = margins.map(|margins| -> Vec<f64> {
             labels.iter().zip(margins).map(|(&z, &t)| loss.value(z, t)).collect()
         });
-        let gains: Vec<f64> = losses[0].iter().zip(&losses[2]).map(|(own, combined)| own - combined).collect();
+        let gains: Vec<f64> =
+            losses[0].iter().zip(&losses[2]).map(|(own, combined)| own - combined).collect();
         let measures = |m: usize| Measures {
             loss: Estimate::mean(&losses[m]),
             auc: loss.is_classification().then(|| auc(margins[m], labels)).flatten(),
@@ -159,7 +160,10 @@ mod tests {
         let expected = (square(&rows) / m + square(&columns) / n).sqrt();
         let labels = scored(60).1;
         let found = auc(&margins, &labels).unwrap();
-        assert!((found.value - area).abs() < 1e-12 && (found.std_error - expected).abs() < 1e-12, "{found:?}");
+        assert!(
+            (found.value - area).abs() < 1e-12 && (found.std_error - expected).abs() < 1e-12,
+            "{found:?}"
+        );
         assert!(auc(&margins, &vec![1.0; 60]).is_none());
     }
 

@@ -252,11 +252,19 @@ fn own_after_run(args: &Run, mailbox: &Mailbox, outputs: &Outputs) -> Option<(Pa
     loop {
         match receiver.recv_timeout(Duration::from_millis(100)) {
             Ok(Ok(found)) => {
-                outputs.log(Level::Info, "own-model", &format!("the site's own model is written: {OWN_MODEL}"));
+                outputs.log(
+                    Level::Info,
+                    "own-model",
+                    &format!("the site's own model is written: {OWN_MODEL}"),
+                );
                 return Some(found);
             }
             Ok(Err(error)) => {
-                outputs.log(Level::Warning, "own-model", &format!("there is no own model ({error}); {again}"));
+                outputs.log(
+                    Level::Warning,
+                    "own-model",
+                    &format!("there is no own model ({error}); {again}"),
+                );
                 return None;
             }
             Err(RecvTimeoutError::Timeout) if !mailbox.is_stopped() => {}
