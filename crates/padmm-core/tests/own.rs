@@ -69,7 +69,7 @@ fn mean_losses(n: usize, sites: u64, truth: &[f64], joint: &[f64]) -> [f64; 3] {
 #[test]
 fn a_good_joint_model_is_kept_and_a_useless_one_is_left() {
     let [alone, joint, combined] = mean_losses(60, 10, &TRUTH, &TRUTH);
-    assert!(combined < 0.95 * alone && combined < 1.03 * joint, "{alone} {joint} {combined}");
+    assert!(combined < 0.85 * alone && combined < 1.1 * joint, "{alone} {joint} {combined}");
     let wrong: Vec<f64> = TRUTH.iter().map(|v| -2.0 * v).collect();
     let [alone, joint, combined] = mean_losses(400, 5, &TRUTH, &wrong);
     assert!(combined < 1.005 * alone && combined < 0.6 * joint, "{alone} {joint} {combined}");
