@@ -15,6 +15,7 @@ mod matrix;
 pub mod message;
 pub mod metrics;
 pub mod model;
+pub mod own;
 pub mod plan;
 pub mod problem;
 pub mod settings;

@@ -5,6 +5,7 @@ mod acceptances;
 mod error;
 mod ledger_of_data;
 mod outputs;
+mod own_model;
 mod projected_spending;
 mod records;
 mod remembered;
@@ -32,6 +33,7 @@ use crate::transport::quic::{PeerAddress, QuicSetup, QuicTransport};
 pub use error::SiteError;
 pub use ledger_of_data::{DataChoice, fingerprint};
 pub use outputs::{Outputs, RunResult};
+pub use own_model::{OWN_MODEL, own_model};
 pub use projected_spending::{ProjectedSpending, projected_spending};
 pub use records::encode_records;
 

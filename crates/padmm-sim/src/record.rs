@@ -8,6 +8,7 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::metrics::{ModelMetrics, RoundMetrics};
+use crate::own::SiteModels;
 use crate::split::{Holdout, Split};
 
 /// The record's format; a change that old readers cannot follow gets a new number.
@@ -220,6 +221,9 @@ pub struct RunRecord {
     /// Accuracy of each site's kept model on that site's own records that were set aside; empty if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub site_accuracy: Vec<Option<f64>>,
+    /// What each site would make of the model for itself; empty if that was not asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub own_models: Vec<SiteModels>,
 }
 
 /// A mean over runs, with their spread.

@@ -14,6 +14,7 @@ use padmm_core::evaluate::score;
 use padmm_core::graph::{Graph, GraphSpec};
 use padmm_core::message::{Incoming, Outgoing, SiteIndex};
 use padmm_core::metrics::BestConstant;
+use padmm_core::own::OwnInputs;
 use padmm_core::plan::{Output, Plan};
 use padmm_core::schema::Encoded;
 use padmm_privacy::{
@@ -26,6 +27,7 @@ use crate::metrics::{
     Evaluation, ModelMetrics, RoundMetrics, RunObjective, center, mean_line, panel, spread,
 };
 use crate::optimum::{best_constant, pooled_optimum, site_accuracy};
+use crate::own::SiteModels;
 use crate::record::{
     Charges, Counts, FORMAT, MeanStd, Optimum, PrivacyRecord, Record, RunRecord, Setting, SiteRecord, Summary,
 };
@@ -125,6 +127,7 @@ pub struct PreparedSimulation {
     constant: BestConstant,
     objective: RunObjective,
     counts: Counts,
+    with_own_models: bool,
 }
 
 /// Prepares and runs a simulation; `watch` hears of every round.
@@ -195,7 +198,15 @@ impl PreparedSimulation {
             constant,
             objective,
             counts,
+            with_own_models: false,
         })
+    }
+
+    /// The same, with what each site would make of every run's model for itself: the records of runs then have `own_models`.
+    #[must_use]
+    pub fn with_own_models(mut self, wanted: bool) -> Self {
+        self.with_own_models = wanted;
+        self
     }
 
     /// The plan that all sites follow.
@@ -357,12 +368,27 @@ impl PreparedSimulation {
             last: self.scores(&last),
             smoothed: self.scores(&smoothed),
             site_accuracy: self.site_tests.iter().zip(kept).map(at_site).collect(),
+            own_models: if self.with_own_models { self.own_models(plan, kept) } else { vec![] },
         };
         agents
             .iter()
             .zip(&calibration.agents)
             .for_each(|(agent, calibration)| check_ledger(agent, calibration.noise.as_deref()));
         Ok(Run { record, outcomes })
+    }
+
+    /// What each site would make of its kept model for itself.
+    fn own_models(&self, plan: &Plan, kept: &[&PublicVector]) -> Vec<SiteModels> {
+        let of_site = |(i, model): (usize, &&PublicVector)| {
+            let inputs = OwnInputs {
+                records: &self.shards[i],
+                space: &self.space,
+                loss: plan.settings().loss,
+                joint: model.as_slice(),
+            };
+            SiteModels::of(&inputs, self.site_tests.get(i).unwrap_or(&self.test))
+        };
+        kept.par_iter().enumerate().with_max_len(1).map(of_site).collect()
     }
 
     /// Every agent's model after every round of one run, `[round][agent]`, and nothing else: no metrics, no gossip. It is

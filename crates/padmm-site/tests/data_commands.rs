@@ -103,6 +103,27 @@ fn a_saved_model_predicts_and_is_scored() {
         refused(at, &["evaluate", "--model", "model.json", "--dataset", "adult"]).contains("another schema")
     );
 
+    let own = ["own", "--model", "model.json", "--data", "heart.csv", "--json"];
+    let made = json(&ok(at, &own));
+    assert_eq!((&made["out"], &made["comparison"]["records"]), (&"own-model.json".into(), &740.into()));
+    let loss = |model: &str| made["comparison"][model]["loss"]["value"].as_f64().unwrap();
+    assert!(loss("combined") < loss("joint") && loss("combined") < 1.02 * loss("own"), "{made}");
+    assert!(refused(at, &own).contains("--force"));
+    let table = ok(at, &[&own[..5], &["--force"]].concat());
+    assert!(table.contains("own records alone") && table.contains("never to be sent"), "{table}");
+    // What is used inside the site reads it; what would build on it, as on a model that may leave, does not.
+    let inside = json(&ok(at, &["evaluate", "--model", "own-model.json", "--data", "heart.csv", "--json"]));
+    assert!(inside["mean_loss"].as_f64() < by_file["mean_loss"].as_f64(), "{inside}");
+    ok(at, &["predict", "--model", "own-model.json", "--data", "new.csv"]);
+    let error = refused(at, &["own", "--model", "own-model.json", "--data", "heart.csv", "--out", "x.json"]);
+    assert!(error.contains("own-model.json") && error.contains("never to be sent"), "{error}");
+    let renamed = std::fs::read_to_string(at.join("own-model.json")).unwrap();
+    std::fs::write(at.join("renamed.json"), renamed.replace("padmm-own-model/1", "padmm-model/1")).unwrap();
+    assert!(
+        refused(at, &["predict", "--model", "renamed.json", "--data", "new.csv"])
+            .contains("never to be sent")
+    );
+
     let whole = std::fs::read_to_string(at.join("model.json")).unwrap();
     std::fs::write(at.join("cut.json"), &whole[..whole.len() / 2]).unwrap();
     assert!(refused(at, &["predict", "--model", "cut.json", "--data", "new.csv"]).contains("cut.json"));

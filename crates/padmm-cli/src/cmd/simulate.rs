@@ -10,6 +10,7 @@ use padmm_core::model::{Model, Provenance};
 use padmm_data::{Loaded, load, write_model};
 use padmm_privacy::SensitivityBasis;
 use padmm_privacy::words::{delta_text, epsilon_text, noise_text, upper_text};
+use padmm_sim::own::{Scored, SiteModels};
 use padmm_sim::record::{MeanStd, Record};
 use padmm_sim::{PreparedSimulation, Progress, SimulationPlan};
 use serde_json::{Value, json};
@@ -34,6 +35,9 @@ pub(crate) struct Args {
     /// Leave out the run without noise beside the private one
     #[arg(long, help_heading = "Run")]
     no_reference: bool,
+    /// Also fit what each site would make of the model for itself, and show own records alone, joint and combined
+    #[arg(long, help_heading = "Run")]
+    own: bool,
     /// Print one JSON object on standard output, everything else on standard error
     #[arg(long, help_heading = "Run")]
     json: bool,
@@ -63,7 +67,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     };
     let Loaded { schema, encoded, .. } = loaded;
     let folder_name = folder_name(&plan);
-    let simulation = PreparedSimulation::prepare(plan, encoded)?;
+    let simulation = PreparedSimulation::prepare(plan, encoded)?.with_own_models(args.own);
     let folder = match args.out {
         Some(out) => OutFolder::at(&out)?,
         None => OutFolder::numbered(&folder_name)?,
@@ -151,6 +155,7 @@ fn contract(record: &Record) -> Value {
         "auc": s.auc.as_ref().map(|m| m.mean),
         "calibration": s.calibration,
         "evaluated_on": s.evaluated_on,
+        "own_models": record.runs.iter().map(|r| &r.own_models).filter(|m| !m.is_empty()).collect::<Vec<_>>(),
         "seconds": record.seconds,
     })
 }
@@ -177,8 +182,33 @@ fn summary(record: &Record) -> String {
          Accuracy, AUC and calibration (intercept, slope; 0, 1 is ideal) on {}.\n",
         settings.weights, s.evaluated_on
     ));
+    text.push_str(&own_models(record));
     text.push_str(&privacy_lines(record));
     text
+}
+
+/// Own records alone, joint and combined at every site, means over runs; nothing unless it was asked for.
+fn own_models(record: &Record) -> String {
+    let Some(first) = record.runs.first().and_then(|r| r.own_models.first()) else { return String::new() };
+    let mut table =
+        plain(["site", "records", "own loss", "joint", "combined", "own AUC", "joint", "combined"]);
+    align_right(&mut table, 1..8);
+    for (i, site) in record.setting.sites.iter().enumerate() {
+        let at = |of: fn(&SiteModels) -> Scored| record.runs.iter().map(move |r| of(&r.own_models[i]));
+        let loss = |of| format!("{:.4}", MeanStd::of(at(of).map(|s| s.loss)).mean);
+        let auc = |of| {
+            let known: Option<Vec<f64>> = at(of).map(|s| s.auc).collect();
+            known.map_or("–".to_owned(), |v| format!("{:.4}", MeanStd::of(v.into_iter()).mean))
+        };
+        let models: [fn(&SiteModels) -> Scored; 3] = [|m| m.own, |m| m.joint, |m| m.combined];
+        let numbers = models.map(loss).into_iter().chain(models.map(auc));
+        table.add_row([site.name.clone(), site.records.to_string()].into_iter().chain(numbers));
+    }
+    let scored = if first.held_out { "held-out records" } else { "each site's own records, cross-validated" };
+    format!(
+        "\n{table}\nWhat each site would have for itself, on {scored}: a model from its own records alone, the joint model, and \
+         both combined.\n"
+    )
 }
 
 /// What the run cost, and whether that is a guarantee.

@@ -8,14 +8,14 @@ use padmm_core::evaluate::{recalibrations, score};
 use padmm_core::metrics::BestConstant;
 use padmm_core::model::Model;
 use padmm_core::schema::{Encoded, Purpose};
-use padmm_data::{encode_file, read_model, shipped_set};
+use padmm_data::{encode_file, read_model_inside, shipped_set};
 use serde_json::json;
 use std::path::PathBuf;
 
 /// Flags of `evaluate`, the same in both programs.
 #[derive(ClapArgs)]
 pub struct Args {
-    /// The saved model, a model.json
+    /// The saved model, a model.json or, at the site that it belongs to, an own-model.json
     #[arg(long, value_name = "model.json")]
     model: PathBuf,
     /// A CSV or Parquet file with the model's columns and the label
@@ -31,7 +31,7 @@ pub struct Args {
 
 /// Scores the model and prints accuracy, AUC, calibration and mean loss, beside what a constant would have; they are for the site's own eyes.
 pub fn run(args: Args) -> anyhow::Result<()> {
-    let model = read_model(&args.model)?;
+    let model = read_model_inside(&args.model)?;
     let (name, data) = records(&args, &model)?;
     let n_records = data.records.n_records();
     ensure!(

@@ -322,6 +322,16 @@ impl Dataset {
         (0..self.n_records()).map(|r| self.row(r))
     }
 
+    /// The margin `aᵀx` of each record.
+    pub fn margins(&self, x: &[f64]) -> Vec<f64> {
+        assert_eq!(self.n_features, x.len(), "a model has one coefficient a column");
+        let margin = |row: Row<'_>| {
+            let dense: f64 = row.numeric.iter().zip(x).map(|(a, x)| a * x).sum();
+            row.scale * (dense + row.hot.iter().map(|&j| x[j as usize]).sum::<f64>())
+        };
+        self.rows().map(margin).collect()
+    }
+
     /// Records `range`, for loops over many of them.
     pub(crate) fn records(&self, range: Range<usize>) -> Records<'_> {
         Records {

@@ -217,8 +217,20 @@ impl Network {
         }
         for &i in &here {
             self.check_complete(i, &run, lost);
+            self.check_own_model(i);
         }
         outcome
+    }
+
+    /// A site that has finished has a model of its own, which is marked, and of which log and result tell nothing.
+    fn check_own_model(&self, site: usize) {
+        let path = self.run_file(site, "own-model.json");
+        assert!(padmm_data::read_model_inside(&path).unwrap().is_own());
+        assert!(padmm_data::read_model(&path).is_err(), "a model of one's own is not shared");
+        let told = self.log(site) + &std::fs::read_to_string(self.run_file(site, "result.json")).unwrap();
+        for word in ["AUC", "auc", "comparison", "joint_share"] {
+            assert!(!told.contains(word), "{word} is computed from records");
+        }
     }
 
     /// The bytes of every release in a site's ledger, by round: at most one entry each, of this run only.
