@@ -14,7 +14,15 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
-from ._errors import BudgetError, DataBoundsWarning, PadmmError, PrivacyWarning, SchemaError, TuningWarning
+from ._errors import (
+    BudgetError,
+    DataBoundsWarning,
+    PadmmError,
+    PrivacyWarning,
+    SchemaError,
+    TuningWarning,
+    WorthlessModelWarning,
+)
 
 if TYPE_CHECKING:
     from . import account, datasets, plot
@@ -46,6 +54,7 @@ __all__ = [
     "SitePrivacy",
     "Trace",
     "TuningWarning",
+    "WorthlessModelWarning",
     "__version__",
     "account",
     "algorithms",

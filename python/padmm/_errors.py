@@ -17,6 +17,10 @@ class PrivacyWarning(UserWarning):
     """What is done costs privacy that no number in the result accounts for."""
 
 
+class WorthlessModelWarning(UserWarning):
+    """The model is no better than the same answer for everybody."""
+
+
 class DataBoundsWarning(PrivacyWarning):
     """Bounds or categories were taken from the data: the stated guarantee does not hold."""
 

@@ -30,9 +30,9 @@ __all__ = ["PrivateADMMClassifier", "PrivateADMMRegressor"]
 
 # Parameters that a plan has under the same name.
 _OF_THE_PLAN = (
-    "epsilon delta rounds decay algorithm penalty loss loss_width regularizer regularization l1_ratio "
+    "epsilon delta rounds decay algorithm penalty loss loss_width slope_cap regularizer regularization l1_ratio "
     "accountant sensitivity output tolerance penalty_growth rate_growth even_damping relaxation "
-    "model_bound"
+    "model_bound weights"
 ).split()
 
 _PARAMETERS = """
@@ -40,8 +40,8 @@ _PARAMETERS = """
     ----------
     epsilon, delta : float
         What every site may spend on this fit.
-    rounds : int
-        Private rounds.
+    rounds : int, optional
+        Private rounds; 50, or by the rule of an algorithm that has one.
     decay : float
         Factor of the noise variance from round to round.
     algorithm : str
@@ -54,10 +54,15 @@ _PARAMETERS = """
         {losses}
     loss_width : float, optional
         Width of ``huber`` and ``huberized-hinge``.
+    slope_cap : float, optional
+        Caps a record's gradient at this length by capping the slope of its loss, in place of scaling its row down to ``norm_bound``.
+        Rows then count as long as they are, and ``X @ coef_ + intercept_`` is the decision function within the bounds.
     regularizer : str
         ``none``, ``l2``, ``l1``, ``elastic-net`` or ``group-lasso``.
     regularization : float
         Its strength, shared by all sites.
+    weights : str
+        How much a site counts: ``records``, ``sites`` or ``damped``.
     n_sites : int
         Sites that rows are dealt to if ``fit`` is given none.
     bounds : pair of numbers, pair of arrays, or dict, optional
@@ -89,13 +94,14 @@ class _PrivateADMM(BaseEstimator):
         *,
         epsilon: float = 5.0,
         delta: float = 1e-4,
-        rounds: int = 50,
+        rounds: int | None = None,
         decay: float = 0.995,
         algorithm: str = "p-admm",
         graph: Any = None,
         penalty: float | None = None,
         loss: str = "logistic",
         loss_width: float | None = None,
+        slope_cap: float | None = None,
         regularizer: str = "l2",
         regularization: float = 1e-3,
         l1_ratio: float | None = None,
@@ -108,6 +114,7 @@ class _PrivateADMM(BaseEstimator):
         even_damping: float | None = None,
         relaxation: float | None = None,
         model_bound: float | None = None,
+        weights: str = "records",
         n_sites: int = 5,
         split: str = "even",
         bounds: Any = None,
@@ -128,6 +135,7 @@ class _PrivateADMM(BaseEstimator):
         self.penalty = penalty
         self.loss = loss
         self.loss_width = loss_width
+        self.slope_cap = slope_cap
         self.regularizer = regularizer
         self.regularization = regularization
         self.l1_ratio = l1_ratio
@@ -140,6 +148,7 @@ class _PrivateADMM(BaseEstimator):
         self.even_damping = even_damping
         self.relaxation = relaxation
         self.model_bound = model_bound
+        self.weights = weights
         self.n_sites = n_sites
         self.split = split
         self.bounds = bounds
@@ -194,6 +203,7 @@ class _PrivateADMM(BaseEstimator):
             simulation = self._fit_table(X, y, sites)
         else:
             simulation = self._fit_matrix(X, y, sites)
+        simulation.warn_if_worthless(stacklevel=5)
         privacy = simulation.privacy
         if tuning:
             warnings.warn(
@@ -210,7 +220,7 @@ class _PrivateADMM(BaseEstimator):
         self.trace_ = simulation.trace
         self.model_ = simulation.model
         self.record_ = simulation.record
-        self.n_iter_ = int(self.rounds)
+        self.n_iter_ = int(simulation.record["setting"]["plan"]["rounds"])
         self._set_coefficients()
         return simulation
 
@@ -307,7 +317,7 @@ class _PrivateADMM(BaseEstimator):
         """Coefficients in the units of X where columns are numbers, else of the encoded columns.
 
         Within the bounds and the norm bound, ``X @ coef_ + intercept_`` is the decision function; a longer row is scaled down
-        as a whole, which leaves the sign.
+        as a whole, which leaves the sign. With ``slope_cap`` no row is scaled down.
         """
         schema = self.model_.schema
         values = np.array(list(self.model_.coefficients.values()))
@@ -465,13 +475,14 @@ class PrivateADMMRegressor(RegressorMixin, _PrivateADMM):
         target_bounds: tuple[float, float] | None = None,
         epsilon: float = 5.0,
         delta: float = 1e-4,
-        rounds: int = 50,
+        rounds: int | None = None,
         decay: float = 0.995,
         algorithm: str = "p-admm",
         graph: Any = None,
         penalty: float | None = None,
         loss: str = "huber",
         loss_width: float | None = None,
+        slope_cap: float | None = None,
         regularizer: str = "l2",
         regularization: float = 1e-3,
         l1_ratio: float | None = None,
@@ -484,6 +495,7 @@ class PrivateADMMRegressor(RegressorMixin, _PrivateADMM):
         even_damping: float | None = None,
         relaxation: float | None = None,
         model_bound: float | None = None,
+        weights: str = "records",
         n_sites: int = 5,
         split: str = "even",
         bounds: Any = None,
@@ -505,6 +517,7 @@ class PrivateADMMRegressor(RegressorMixin, _PrivateADMM):
             penalty=penalty,
             loss=loss,
             loss_width=loss_width,
+            slope_cap=slope_cap,
             regularizer=regularizer,
             regularization=regularization,
             l1_ratio=l1_ratio,
@@ -517,6 +530,7 @@ class PrivateADMMRegressor(RegressorMixin, _PrivateADMM):
             even_damping=even_damping,
             relaxation=relaxation,
             model_bound=model_bound,
+            weights=weights,
             n_sites=n_sites,
             split=split,
             bounds=bounds,

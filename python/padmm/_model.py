@@ -28,7 +28,7 @@ class Model:
 
     @classmethod
     def load(cls, path: str | Path) -> Model:
-        """From a ``model.json``."""
+        """From a ``model.json``, or a site's ``own-model.json`` for use inside the site."""
         return cls(_padmm.Model.load(str(path)))
 
     @classmethod
@@ -74,6 +74,34 @@ class Model:
         """The run's statement about what was spent; none if it was not private."""
         found: dict[str, Any] | None = json.loads(self.to_json())["privacy"]
         return found
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it is a site's own model, computed from its records without noise: it must not leave the site."""
+        return self._inner.is_own
+
+    @property
+    def comparison(self) -> dict[str, Any] | None:
+        """Of a site's own model: own records alone, joint and combined, cross-validated, with intervals. For the site's own eyes."""
+        found: dict[str, Any] | None = json.loads(self.to_json()).get("own", {}).get("comparison")
+        return found
+
+    def own(self, table: Any) -> Model:
+        """The site's own model, from this joint one and the site's records: a frame with the schema's columns and the label.
+
+        It is fitted without noise, for use inside the site, and marked: what would share it refuses it.
+
+        >>> import padmm
+        >>> heart = padmm.datasets.load_heart_disease()
+        >>> joint = padmm.simulate(dataset="heart", rounds=5, reference=False).model
+        >>> cleveland = heart.data.assign(num=heart.target)[heart.sites == "cleveland"]
+        >>> own = joint.own(cleveland)
+        >>> own.is_own, sorted(own.comparison)
+        (True, ['combined', 'folds', 'gain', 'joint', 'own', 'records'])
+        """
+        known = [*self.schema.columns, self.schema.label["column"], self.schema.site]
+        extra = [name for name in _frames.names_of(table) if name not in known]
+        return Model(self._inner.fit_own(self.schema.encode(_frames.without(table, extra), "evaluate")))
 
     def decision_function(self, table: Any) -> np.ndarray:
         """The margin of each row: the model applied to its encoded form. A row that the schema drops has NaN."""

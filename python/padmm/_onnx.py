@@ -97,6 +97,9 @@ def export(model: Model, path: str | Path | None) -> Any:
     graph = helper.make_graph(build.nodes, "padmm", inputs, outputs, build.constants)
     opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid("ai.onnx.ml", ML_OPSET)]
     proto = helper.make_model(graph, opset_imports=opsets, ir_version=8, producer_name="padmm")
+    if model.is_own:
+        # The graph has no place for the model's mark, so it says in words what it is.
+        proto.doc_string = "A site's own model, computed from its records without noise: never to be sent."
     build.onnx.checker.check_model(proto)
     if path is not None:
         build.onnx.save(proto, str(path))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import _padmm
+from ._errors import WorthlessModelWarning
 from ._graph import Graph
 from ._model import Model
 from ._optional import need
@@ -92,6 +94,30 @@ class Simulation:
         found: dict[str, Any] = self.record["summary"]
         return found
 
+    @property
+    def excess_loss(self) -> float:
+        """How far the kept model's loss is above the pooled optimum's, as a part of it. It leaves out the regulariser, so it can be
+        below zero and flatters noisy models: see :attr:`excess_objective`."""
+        return self._inner.excess_loss
+
+    @property
+    def excess_objective(self) -> float | None:
+        """The same in what the run minimises, which nothing is below."""
+        return self._inner.excess_objective
+
+    @property
+    def calibration(self) -> dict[str, float] | None:
+        """Intercept and slope of a logistic regression of labels on margins, on the records that accuracy is measured on; 0 and 1 if
+        margins are log-odds. None for regression, or if the classes do not overlap."""
+        found: dict[str, float] | None = self.summary["calibration"]
+        return found
+
+    @property
+    def majority_accuracy(self) -> float | None:
+        """What always answering the larger class gives, on the same records; none for regression."""
+        found: float | None = self.record["constant"]["accuracy"]
+        return found
+
     def to_json(self) -> dict[str, Any]:
         """The object that ``padmm simulate --json`` prints."""
         record, summary = self.record, self.record["summary"]
@@ -104,6 +130,7 @@ class Simulation:
             "records": record["setting"]["records"],
             "features": record["setting"]["features"],
             "penalty": record["setting"]["penalty"],
+            "weights": record["setting"]["plan"]["weights"],
             "privacy": record["privacy"],
             "average_loss": {
                 **summary["average_loss"],
@@ -111,12 +138,21 @@ class Simulation:
             },
             "pooled_loss": summary["pooled_loss"],
             "model_loss": summary["model_loss"],
+            "model_objective": summary["model_objective"],
             "optimum": {key: record["optimum"][key] for key in ("loss", "objective")},
             "accuracy": mean("accuracy"),
+            "majority_accuracy": self.majority_accuracy,
             "auc": mean("auc"),
+            "calibration": summary["calibration"],
             "evaluated_on": summary["evaluated_on"],
             "seconds": record["seconds"],
         }
+
+    def warn_if_worthless(self, stacklevel: int = 2) -> None:
+        """Warns if the kept model is no better than the same answer for everybody."""
+        reason = self._inner.worthless()
+        if reason is not None:
+            warnings.warn(reason, WorthlessModelWarning, stacklevel=stacklevel)
 
     def __repr__(self) -> str:
         setting = self.record["setting"]
@@ -180,9 +216,11 @@ def simulate(
     plan = plan.with_(**graph_settings(given.get("graph"), named_sites, given.get("agents")))
     manner = manner_of(progress, threads=threads, reference=reference, rank_rounds=rank_rounds)
     try:
-        return Simulation(_padmm.simulate(plan.json(), manner, **source))
+        result = Simulation(_padmm.simulate(plan.json(), manner, **source))
     finally:
         close_bar(manner)
+    result.warn_if_worthless(stacklevel=3)
+    return result
 
 
 def graph_settings(graph: Any, named_sites: bool, agents: int | None) -> dict[str, Any]:

@@ -32,7 +32,9 @@ pub use m_admm::MAdmm;
 pub use pvp::Pvp;
 pub use r_admm::{MrAdmm, RAdmm};
 
-use padmm_core::algorithm::{AlgorithmKind, DP_ADMM, LINEARIZED, P_ADMM, TOKEN};
+use padmm_core::algorithm::{
+    AlgorithmKind, CONSENSUS_NEWTON, DP_ADMM, LINEARIZED, P_ADMM, PRIVATE_GRADIENT, TOKEN,
+};
 
 /// P-ADMM's updates without noise and without any privacy: the reference.
 pub const ADMM: AlgorithmKind = AlgorithmKind::new(&Admm);
@@ -50,8 +52,21 @@ pub const MR_ADMM: AlgorithmKind = AlgorithmKind::new(&MrAdmm);
 pub const GAUSSIAN_OBJECTIVE: AlgorithmKind = AlgorithmKind::new(&GaussianObjective);
 
 /// Every algorithm that a simulation knows, in the order of listings. A new one is one file and a line here.
-pub const ALL: [AlgorithmKind; 11] =
-    [P_ADMM, ADMM, DVP, PVP, M_ADMM, R_ADMM, MR_ADMM, DP_ADMM, LINEARIZED, TOKEN, GAUSSIAN_OBJECTIVE];
+pub const ALL: [AlgorithmKind; 13] = [
+    P_ADMM,
+    CONSENSUS_NEWTON,
+    PRIVATE_GRADIENT,
+    ADMM,
+    DVP,
+    PVP,
+    M_ADMM,
+    R_ADMM,
+    MR_ADMM,
+    DP_ADMM,
+    LINEARIZED,
+    TOKEN,
+    GAUSSIAN_OBJECTIVE,
+];
 
 macro_rules! by_value {
     ($($spec:ident => $kind:ident),*) => {$(

@@ -16,7 +16,7 @@ use padmm_core::algorithm::{
 use padmm_core::calibration::{CalibrationInputs, SiteCalibration};
 use padmm_core::plan::{OwnSetting, Plan};
 use padmm_core::step;
-use padmm_privacy::{Certified, Drawn, PrivacyError, PublicVector};
+use padmm_privacy::{Computed, Drawn, PrivacyError, PublicVector};
 
 use crate::dvp::{self, gamma_relative_noise, objective_calibration};
 use crate::m_admm;
@@ -166,7 +166,7 @@ impl Algorithm for RecycledAdmm {
         }
     }
 
-    fn compute(&mut self, round: u32, drawn: &Drawn, local: Local<'_>) -> Result<Certified, AgentError> {
+    fn compute(&mut self, round: u32, drawn: &Drawn, local: Local<'_>) -> Result<Computed, AgentError> {
         let penalty = self.penalty_at(round);
         if self.growth != 1.0 {
             local.solver.forget_gradient();

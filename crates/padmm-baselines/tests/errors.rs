@@ -29,9 +29,10 @@ fn index(error: &PrivacyError) -> usize {
         PrivacyError::NotPure { .. } => 18,
         PrivacyError::JacobianSpendsBudget { .. } => 19,
         PrivacyError::FreeRound { .. } => 20,
+        PrivacyError::WrongKind => 21,
     }
 }
-const VARIANTS: usize = 21;
+const VARIANTS: usize = 22;
 
 struct FullDisk;
 impl Ledger for FullDisk {
@@ -74,7 +75,7 @@ fn gate(noise: bool, ledger: impl Ledger + 'static) -> Gate {
 
 fn fails_with(point: Vec<f64>, residual: f64) -> PrivacyError {
     let certified = Certified { point, residual };
-    gate(true, MemoryLedger::new()).release::<PrivacyError>(1, |_| Ok(certified)).unwrap_err()
+    gate(true, MemoryLedger::new()).release::<_, PrivacyError>(1, |_| Ok(certified)).unwrap_err()
 }
 
 /// Noise on the objective in rounds 1 and 3; round 2 is free.
@@ -121,7 +122,7 @@ fn every_variant_is_reached_and_speaks() {
         gate(true, FullDisk).release(1, |_| fine()).unwrap_err(),
         gate(true, MemoryLedger::new()).release(2, |_| fine()).unwrap_err(),
         mechanism().describe(3).unwrap_err(),
-        mechanism().seal(1, &fine().unwrap(), Drawn::visible(1, vec![])).unwrap_err(),
+        mechanism().seal(1, fine().unwrap().into(), Drawn::visible(1, vec![])).unwrap_err(),
         fails_with(vec![0.0; 2], f64::NAN),
         fails_with(vec![0.0; 2], 1e-3),
         too_weak(),
@@ -136,6 +137,9 @@ fn every_variant_is_reached_and_speaks() {
             .mechanism(RequiredCertificate { modulus: 1.0, tolerance: 1e-6 })
             .unwrap()
             .describe(2)
+            .unwrap_err(),
+        gate(true, MemoryLedger::new())
+            .release::<_, PrivacyError>(1, |_| Ok(ClippedSum::new(Terms::Signed, 2, 10)))
             .unwrap_err(),
     ];
     let reached: Vec<usize> = errors.iter().map(index).collect();

@@ -203,7 +203,7 @@ fn objective_perturbation_shows_its_noise_and_checks_the_certificate() {
         let seal = |certified: Certified| {
             let drawn = mechanism.draw(1, &mut SecureNoise).unwrap();
             assert_eq!(drawn.visible_noise().unwrap().len(), FEATURES);
-            mechanism.seal(1, &certified, drawn)
+            mechanism.seal(1, certified.into(), drawn)
         };
         let good = Certified { point: vec![0.25, -1.0, 3.0, 0.0, 1e-3], residual: TOLERANCE };
         let payload = seal(good.clone()).unwrap();
@@ -224,8 +224,11 @@ fn objective_perturbation_shows_its_noise_and_checks_the_certificate() {
         assert!(seal(Certified { point: vec![0.0; 2], residual: 0.0 }).is_err());
         let foreign = PrivacyError::ForeignNoise { round: 1 };
         let other = mechanism.draw(3, &mut SecureNoise).unwrap();
-        assert_eq!(mechanism.seal(1, &good, other).unwrap_err(), foreign);
-        assert_eq!(mechanism.seal(1, &good, Drawn::visible(1, vec![0.0])).unwrap_err(), foreign);
+        assert_eq!(mechanism.seal(1, good.clone().into(), other).unwrap_err(), foreign);
+        assert_eq!(
+            mechanism.seal(1, good.clone().into(), Drawn::visible(1, vec![0.0])).unwrap_err(),
+            foreign
+        );
         let weaker = RequiredCertificate { modulus: 0.4, tolerance: TOLERANCE };
         assert!(matches!(schedule.mechanism(weaker), Err(PrivacyError::CertificateMismatch { .. })));
     }
@@ -238,13 +241,16 @@ fn output_perturbation_hides_its_noise_and_adds_it() {
     let drawn = mechanism.draw(1, &mut SecureNoise).unwrap();
     assert!(drawn.visible_noise().is_none());
     let point = Certified { point: vec![0.5; FEATURES], residual: 0.0 };
-    let payload = mechanism.seal(1, &point, drawn).unwrap();
+    let payload = mechanism.seal(1, point.clone().into(), drawn).unwrap();
     let Payload::Grid { exponent, .. } = payload else { panic!("integers on a grid leave") };
     let std = schedule.noise_std(1).unwrap();
     assert!(2f64.powi(exponent) <= std / 2f64.powi(24) && 2f64.powi(exponent) > std / 2f64.powi(26));
     assert!(payload.to_vec().iter().all(|value| *value != 0.5), "noise was added to every coordinate");
     let visible = Drawn::visible(1, vec![0.0; FEATURES]);
-    assert_eq!(mechanism.seal(1, &point, visible).unwrap_err(), PrivacyError::ForeignNoise { round: 1 });
+    assert_eq!(
+        mechanism.seal(1, point.clone().into(), visible).unwrap_err(),
+        PrivacyError::ForeignNoise { round: 1 }
+    );
     let weaker = RequiredCertificate { tolerance: 2.0 * TOLERANCE, ..required() };
     let error = GammaOutput::new(schedule.clone(), weaker).unwrap_err();
     assert!(matches!(error, PrivacyError::CertificateMismatch { name: "tolerance", .. }));
@@ -340,7 +346,7 @@ fn public_vectors_shrink() {
         Box::new(MemoryLedger::new()),
     );
     let point = Certified { point: vec![3.0, -3.0, 0.5, -0.5], residual: 0.0 };
-    let released = gate.release::<PrivacyError>(1, |_| Ok(point)).unwrap();
+    let released = gate.release::<_, PrivacyError>(1, |_| Ok(point)).unwrap();
     let mut vector = PublicVector::from(&released);
     vector.shrink(&[1.0, 1.0, 1.0, 0.0], &[0.5, 0.5, 0.5, 2.0]);
     assert_eq!(vector.as_slice(), [1.0, -1.0, 0.0, -1.0]);

@@ -27,5 +27,5 @@ fn unprotected_releases_are_recorded_as_such() {
 fn nothing_is_sealed_with_what_was_drawn_for_another_round() {
     let plain = Unprotected::new(3).unwrap();
     let drawn = plain.draw(2, &mut SecureNoise).unwrap();
-    assert_eq!(plain.seal(1, &point(), drawn).unwrap_err(), PrivacyError::ForeignNoise { round: 1 });
+    assert_eq!(plain.seal(1, point().into(), drawn).unwrap_err(), PrivacyError::ForeignNoise { round: 1 });
 }

@@ -18,7 +18,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use padmm_commands::about;
-use padmm_commands::cmd::{account, data, evaluate, predict, schema};
+use padmm_commands::cmd::{account, data, evaluate, own, predict, schema};
 use padmm_commands::terminal::{exit_code, refuse_flags};
 
 /// Differentially private ADMM between sites that may not pool their records.
@@ -53,6 +53,8 @@ enum Command {
     Predict(predict::Args),
     #[command(about = about::EVALUATE)]
     Evaluate(evaluate::Args),
+    #[command(about = about::OWN)]
+    Own(own::Args),
 }
 
 /// The command, from its arguments to its exit code.
@@ -81,6 +83,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Schema(args) => schema::run(args),
         Command::Predict(args) => predict::run(args),
         Command::Evaluate(args) => evaluate::run(args),
+        Command::Own(args) => own::run(&args),
     }?;
     Ok(ExitCode::SUCCESS)
 }

@@ -2,10 +2,12 @@
 
 mod command;
 mod comparison;
+mod measures;
 mod reproduction;
 mod simulation;
 
 pub(crate) use comparison::comparison;
+pub(crate) use measures::{MEASURES, measures};
 pub(crate) use reproduction::reproduction;
 pub(crate) use simulation::{simulated_noise, simulation};
 

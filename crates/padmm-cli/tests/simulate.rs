@@ -53,7 +53,7 @@ fn assert_contract(answer: &Value, rounds: u64, is_private: bool) {
         assert!(value.is_u64(), "{key} is no count: {value}");
     }
     assert_eq!(answer["rounds"], rounds);
-    for key in ["average_loss", "pooled_loss", "model_loss"] {
+    for key in ["average_loss", "pooled_loss", "model_loss", "model_objective"] {
         assert!(number(&format!("/{key}/mean")) > 0.0 && number(&format!("/{key}/std")) >= 0.0);
     }
     let curve = answer["average_loss"]["per_round_mean"].as_array().unwrap();
@@ -61,6 +61,10 @@ fn assert_contract(answer: &Value, rounds: u64, is_private: bool) {
     assert!(curve.iter().all(Value::is_f64));
     assert_eq!(curve.last(), answer.pointer("/average_loss/mean"));
     assert!(number("/optimum/objective") > 0.0 && number("/optimum/loss") > 0.0);
+    assert!(number("/model_objective/mean") >= number("/optimum/objective"), "nothing is below the optimum");
+    assert!((0.5..=1.0).contains(&number("/majority_accuracy")));
+    assert!(number("/calibration/intercept").is_finite() && number("/calibration/slope").is_finite());
+    assert_eq!(answer["weights"], "records");
     assert!((0.0..=1.0).contains(&number("/accuracy")) && (0.0..=1.0).contains(&number("/auc")));
     assert!(number("/seconds") >= 0.0);
     if !is_private {
@@ -143,7 +147,9 @@ fn every_loss_ends_in_a_model_that_is_scored_alike() {
     write_study(at, &table(120), &numeric);
     for (loss, flags) in [("huber", &[][..]), ("squared", &["--algorithm", "admm"])] {
         let answer = run(at, loss, &[&["--loss", loss], flags].concat());
-        assert!(answer["accuracy"].is_null() && answer["auc"].is_null());
+        for measure in ["accuracy", "auc", "majority_accuracy", "calibration"] {
+            assert!(answer[measure].is_null(), "{measure}");
+        }
         let model = format!("{loss}/model.json");
         let scores = json(&ok(at, &["evaluate", "--model", &model, "--data", "t.csv", "--json"]));
         let (mean, own) =

@@ -1,7 +1,8 @@
 //! What `--help` says about each subcommand that two programs list.
 
 /// `padmm-site site`, which `padmm site` hands over to.
-pub const SITE: &str = "One site: make its keys and card, exchange cards, renew them, run a plan";
+pub const SITE: &str =
+    "One site: make its keys and card, exchange cards, renew them, run a plan, fit its own model";
 /// `padmm-site plan`, which `padmm plan` hands over to.
 pub const PLAN: &str = "What sites agree to: make a plan, see what it costs, accept it, compare two";
 /// `padmm-site ledger`, which `padmm ledger` hands over to.
@@ -17,6 +18,9 @@ pub const ACCOUNT: &str = "From noise to epsilon and back, without data";
 pub const DATA: &str = "List, describe or export the data sets that are built in";
 /// About `schema`, which both programs have.
 pub const SCHEMA: &str = "Draft a schema for a file, or check a file against one";
+/// About `own`, which both programs have.
+pub const OWN: &str =
+    "Fit a model for use inside this site alone, from the joint model and the site's own records";
 /// About `predict`, which both programs have.
 pub const PREDICT: &str = "Apply a saved model to a file";
 /// About `evaluate`, which both programs have.

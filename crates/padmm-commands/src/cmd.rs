@@ -3,6 +3,7 @@
 pub mod account;
 pub mod data;
 pub mod evaluate;
+pub mod own;
 pub mod predict;
 pub mod schema;
 

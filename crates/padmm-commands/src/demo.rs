@@ -22,9 +22,12 @@ pub struct SitesArgs {
     /// Who talks to whom, as for `padmm simulate`
     #[arg(long, value_name = "GRAPH", default_value = "complete")]
     pub graph: String,
-    /// Private rounds K that share the budget
-    #[arg(long, value_name = "K", default_value_t = 50)]
-    pub rounds: u32,
+    /// What the sites run: p-admm, consensus-newton, private-gradient or linearized
+    #[arg(long, value_name = "NAME", default_value = "p-admm")]
+    pub algorithm: String,
+    /// Private rounds K that share the budget [default: 50, or by the algorithm's own rule]
+    #[arg(long, value_name = "K")]
+    pub rounds: Option<u32>,
     /// ε of every site
     #[arg(long, value_name = "E", default_value_t = 5.0, allow_negative_numbers = true)]
     pub epsilon: f64,

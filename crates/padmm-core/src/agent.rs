@@ -10,10 +10,10 @@ use std::sync::Arc;
 use padmm_privacy::{Debit, Gate, PrivacyReport, PublicVector};
 
 use crate::algorithm::{
-    Algorithm, AlgorithmInputs, AlgorithmKind, Emission, Local, LocalProblem, Peers, TurnAction,
+    Algorithm, AlgorithmInputs, AlgorithmKind, Audience, Emission, Local, LocalProblem, Peers, TurnAction,
 };
 use crate::calibration::Solvability;
-use crate::message::{Content, Incoming, Outgoing, Recipients, SiteIndex, Stage, Turn};
+use crate::message::{Content, Incoming, Outgoing, Recipients, SiteIndex, Stage, StateDigest, Turn};
 use crate::regularizer::norm_up;
 use crate::solvable::Judgement;
 use crate::solver::Solver;
@@ -90,6 +90,8 @@ pub struct Agent {
     phase: Phase,
     /// Neighbours that are waited for and whose message of the current stage and turn is here.
     n_arrived: usize,
+    /// Who computed a release at another state than this agent, and in which turn; until somebody asks.
+    elsewhere: Vec<(SiteIndex, Turn)>,
 }
 
 impl Agent {
@@ -108,6 +110,9 @@ impl Agent {
             neighbours: &places,
             n_agents: setup.n_agents,
             n_features: p,
+            n_records: &setup.n_records,
+            space: &setup.space,
+            norm_bound: problem.data.norm_bound(),
             calibration: &setup.calibration,
             regularizer: &problem.penalty,
         });
@@ -120,7 +125,7 @@ impl Agent {
             gossip_rounds: setup.gossip_rounds,
             tolerance: setup.calibration.tolerance,
             solvability: setup.calibration.solvability,
-            grids: setup::grids(&setup.calibration),
+            grids: setup.calibration.grids(),
             neighbours: setup.neighbours.iter().map(neighbour).collect(),
             algorithm,
             problem,
@@ -134,6 +139,7 @@ impl Agent {
             average_weight: 0.0,
             phase: Phase::Sending(Turn::model(1)),
             n_arrived: 0,
+            elsewhere: vec![],
         };
         agent.begin(Turn::model(1));
         agent.advance();
@@ -220,7 +226,7 @@ impl Agent {
             return Err(AgentError::NotANeighbour { site, from });
         };
         let neighbour = &self.neighbours[slot];
-        let (found, expected) = (message.vector.len(), self.released.len());
+        let (found, expected) = (message.vector.len(), self.n_coordinates(turn));
         if found != expected {
             return Err(AgentError::WrongLength { from, found, expected });
         }
@@ -297,9 +303,17 @@ impl Agent {
                 return;
             }
             let here = |n: &Neighbour| n.inbox.iter().position(|m| m.turn == turn);
+            let state = self.state(turn);
             for neighbour in &mut self.neighbours[awaited] {
                 let place = here(neighbour).expect("everybody that is waited for has been heard");
-                self.heard.push(neighbour.inbox.swap_remove(place).vector);
+                let message = neighbour.inbox.swap_remove(place);
+                let is_elsewhere = message.state.zip(state).is_some_and(|(theirs, ours)| theirs != ours);
+                self.heard.push(if is_elsewhere {
+                    self.elsewhere.push((neighbour.site, turn));
+                    Arc::new(PublicVector::zeros(0))
+                } else {
+                    message.vector
+                });
             }
             match self.round_of(turn) {
                 Some(round) => {
@@ -325,9 +339,14 @@ impl Agent {
 
     /// A round is over: its model enters the average, and a round without a release is passed by the gate.
     fn finish_round(&mut self, round: u32) {
-        let weight = step::smoothing_weight(round);
-        self.average.add_scaled(weight, self.algorithm.model());
-        self.average_weight += weight;
+        if self.kind.spec().is_averaged() {
+            let weight = step::smoothing_weight(round);
+            self.average.add_scaled(weight, self.algorithm.model());
+            self.average_weight += weight;
+        } else {
+            self.average.clone_from(self.algorithm.model());
+            self.average_weight = 1.0;
+        }
         if round == self.rounds {
             self.average.scale(1.0 / self.average_weight);
         }
@@ -341,6 +360,28 @@ impl Agent {
         let Some(turn) = self.phase.turn() else { return };
         let is_here = |n: &&Neighbour| n.inbox.iter().any(|m| m.turn == turn);
         self.n_arrived = self.neighbours[self.awaited(turn)].iter().filter(is_here).count();
+    }
+
+    /// How many numbers a message of this turn has.
+    pub fn n_coordinates(&self, turn: Turn) -> usize {
+        let of_turn =
+            (turn.stage == Stage::Model).then(|| self.algorithm.n_coordinates(turn.number)).flatten();
+        of_turn.unwrap_or(self.model().len())
+    }
+
+    /// The public state that the release of `turn`, which is under way, is computed at; none where agents compute each at their own.
+    pub fn state(&self, turn: Turn) -> Option<StateDigest> {
+        self.algorithm.state().filter(|_| turn.stage == Stage::Model)
+    }
+
+    /// Those whose releases were left out since the last time, because they were computed at another state than this agent's.
+    pub fn take_elsewhere(&mut self) -> Vec<(SiteIndex, Turn)> {
+        std::mem::take(&mut self.elsewhere)
+    }
+
+    /// Whose releases it hears.
+    pub fn audience(&self) -> Audience {
+        self.kind.spec().audience()
     }
 
     /// Where the agent is in its run: which turn, and whether it sends or receives.

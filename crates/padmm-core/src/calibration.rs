@@ -35,6 +35,13 @@ pub struct NetworkFacts<'a> {
     pub norm_bound: f64,
 }
 
+impl NetworkFacts<'_> {
+    /// The norm that no row exceeds in a run of this plan: the schema's bound; if slopes are capped, rows are left as long as they are.
+    pub fn row_bound(&self, settings: &PlanDraft) -> f64 {
+        if settings.slope_cap.is_some() { self.space.largest_norm() } else { self.norm_bound }
+    }
+}
+
 /// What follows from a plan and public facts: the numbers that every site computes alike.
 #[derive(Clone, Debug)]
 pub struct Calibration {
@@ -120,9 +127,11 @@ pub struct CalibrationInputs<'a> {
     pub n_agents: usize,
     /// `p`: how many coefficients a model has.
     pub n_features: usize,
-    /// `B = L₁S`: no record's gradient is longer.
+    /// `Nω_i`: what the site's mean loss is multiplied by.
+    pub weight: f64,
+    /// `Nω_i·B`, where `B = L₁S`, or `c` if slopes are capped: no record's gradient is longer, with its site's weight.
     pub gradient_bound: f64,
-    /// `L₂S²`: no record's curvature is larger; `None` where the loss is not smooth.
+    /// `Nω_i·L₂S²`, of a smooth loss; less if slopes are capped.
     pub curvature_bound: Option<f64>,
     /// `m_R`: strong convexity of the site's share of the regulariser.
     pub strong_convexity: f64,
@@ -130,6 +139,8 @@ pub struct CalibrationInputs<'a> {
     pub regularizer_curvature: f64,
     /// The solver's tolerance as a part of `2B/n_i`.
     pub relative_tolerance: f64,
+    /// All sites.
+    pub network: &'a NetworkFacts<'a>,
 }
 
 impl CalibrationInputs<'_> {
@@ -183,7 +194,18 @@ impl Calibration {
             None => default_penalty(plan, network)?,
         };
         let regularizer = RegularizerTerm::new(&settings.regularizer, network.space, 1.0 / n_agents as f64);
-        let row = network.norm_bound;
+        let row = network.row_bound(settings);
+        let gradient = match settings.slope_cap {
+            None => mul_up(settings.loss.slope_bound().unwrap_or(1.0), row),
+            Some(_) => {
+                settings.loss.gradient_bound(mul_up(row, 1.0 + 1e-12), settings.slope_cap).unwrap_or(1.0)
+            }
+        };
+        let curvature = match settings.slope_cap {
+            None => settings.loss.curvature_bound().map(|c| mul_up(mul_up(c, row), row)),
+            Some(_) => settings.loss.record_curvature(mul_up(row, 1.0 + 1e-12), settings.slope_cap),
+        };
+        let weights = settings.weights.factors(network.n_records);
         let facts = |i: usize| CalibrationInputs {
             plan,
             penalty,
@@ -191,11 +213,13 @@ impl Calibration {
             n_records: network.n_records[i],
             n_agents,
             n_features: network.space.n_features(),
-            gradient_bound: mul_up(settings.loss.slope_bound().unwrap_or(1.0), row),
-            curvature_bound: settings.loss.curvature_bound().map(|c| mul_up(mul_up(c, row), row)),
+            weight: weights[i],
+            gradient_bound: mul_up(gradient, weights[i]),
+            curvature_bound: curvature.map(|c| mul_up(c, weights[i])),
             strong_convexity: regularizer.strong_convexity(),
             regularizer_curvature: regularizer.curvature,
             relative_tolerance: 0.0,
+            network,
         };
         // Sites of one size and degree have the same terms, and some calibrations take a while.
         let key = |i: usize| (network.graph.degree(i), network.n_records[i]);
@@ -213,7 +237,7 @@ impl Calibration {
                     place.insert(kind.spec().calibrate(&facts(i))?);
                 }
             }
-            if kind.is_exact() && settings.sensitivity == SensitivityBasis::Record {
+            if kind.is_exact() && kind.spec().solves() && settings.sensitivity == SensitivityBasis::Record {
                 let noise = known.values().filter_map(SiteCalibration::noise_length).fold(0.0, f64::max);
                 for i in 0..n_agents {
                     let calibration = known.get_mut(&key(i)).expect("every site has terms");
@@ -236,7 +260,11 @@ impl Calibration {
             }
             tolerances = looser;
         }
-        let gossip = gossip_rounds(gossip_contraction(network.graph), GOSSIP_TARGET, GOSSIP_LIMIT);
+        let gossip = if kind.spec().is_averaged() {
+            gossip_rounds(gossip_contraction(network.graph), GOSSIP_TARGET, GOSSIP_LIMIT)
+        } else {
+            0
+        };
         Ok(Self { penalty, gossip_rounds: gossip as u32, agents })
     }
 }
@@ -269,6 +297,12 @@ impl SiteCalibration {
     /// The noise, where it is exact Gaussian noise on the output.
     pub fn gaussian(&self) -> Option<&NoiseSchedule> {
         self.noise.as_ref()?.as_gaussian()
+    }
+
+    /// Exponents of the grids of all rounds; empty where releases are not made on grids.
+    pub fn grids(&self) -> Vec<i32> {
+        let Some(schedule) = &self.noise else { return vec![] };
+        (1..=schedule.rounds()).map_while(|round| schedule.grid_exponent(round)).collect()
     }
 
     /// What a round of one gradient step asks for, towards models that are pulled to with this weight.
@@ -307,11 +341,13 @@ fn solvability(
     let values = space.groups.len() + usize::from(space.intercept.is_some());
     let bounds = LocalBounds::new(
         settings.loss,
+        site.weight,
         &penalty,
         site.n_records,
         site.n_features,
         values,
         row,
+        settings.slope_cap,
         calibration.tolerance,
     );
     // The duals add up differences of releases, whose noise is independent from round to round.
@@ -361,15 +397,17 @@ const PENALTY_NOISE: f64 = 1.1;
 /// The penalty when a plan names none: a rule on public facts alone, so that nothing is tuned on private data.
 ///
 /// ```text
-/// 2η = a · 2 L₁ S² √p / (μ N^¼) · rms_i(1/(n_i d_i))  +  b · L₂ S² / mean(d),      a = 1.1, b = 0.008
+/// 2η = a · 2 L₁ S² √p / (μ N^¼) · rms_i(Nω_i/(n_i d_i))  +  b · L₂ S² / mean(d),      a = 1.1, b = 0.008
 /// ```
 ///
-/// Averaged over `K` rounds, the noise of one agent's releases has a norm of about `√p·Δ_i/μ` with `Δ_i ≈ 2B/(2η n_i d_i)`,
+/// Averaged over `K` rounds, the noise of one agent's releases has a norm of about `√p·Δ_i/μ` with `Δ_i ≈ 2B·Nω_i/(2η n_i d_i)`,
 /// whatever `K` is; averaged over the network too, it is `√N` times smaller. The first kind of noise bends the local solves, the
 /// second ends up in the model that is kept; the first term holds their geometric mean at `1/a` in units of 1/S: a smaller
 /// penalty drowns in noise. The second term keeps a share `b` of the loss's largest curvature: a larger penalty needs more
 /// rounds, a smaller one lets releases of neighbours scatter. `a` and `b` were fixed once on Adult, which is public
 /// (EQUATIONS.md says how), and serve all data sets.
+///
+/// If slopes are capped, `S` is the norm of a row whose numbers are spread evenly ([`FeatureSpace::usual_norm`]), and `L₁` is at most `c/S`.
 ///
 /// Gamma-norm noise is longer than Gaussian noise of the same total budget, by a factor of about `√p·μ/(ε₀√K)` a release; the
 /// first term is multiplied by it for the algorithms that use such noise.
@@ -379,10 +417,18 @@ pub fn default_penalty(plan: &Plan, network: &NetworkFacts<'_>) -> Result<f64, P
     let degree = |i: usize| network.graph.degree(i).max(1) as f64;
     let slope = settings.loss.slope_bound().unwrap_or(1.0);
     let curvature = settings.loss.curvature_bound().unwrap_or(0.25).min(1.0);
-    let square = network.norm_bound * network.norm_bound;
+    // With capped slopes a record's gradient is `c` long, and its row as long as it happens to be.
+    let (slope, square) = match settings.slope_cap {
+        None => (slope, network.norm_bound * network.norm_bound),
+        Some(cap) => {
+            let row = network.space.usual_norm();
+            (slope.min(cap / row), row * row)
+        }
+    };
     let noise = if settings.algorithm.is_private() {
-        let inverse = |(i, &n): (usize, &usize)| (n as f64 * degree(i)).powi(-2);
-        let rms = (network.n_records.iter().enumerate().map(inverse).sum::<f64>() / n_agents).sqrt();
+        let weights = settings.weights.factors(network.n_records);
+        let influence = |(i, &n): (usize, &usize)| (n as f64 * degree(i) / weights[i]).powi(-2);
+        let rms = (network.n_records.iter().enumerate().map(influence).sum::<f64>() / n_agents).sqrt();
         let mu = gdp_mu(plan.budget()).value();
         settings.algorithm.spec().relative_noise(plan, network.space.n_features(), mu)?
             * PENALTY_NOISE

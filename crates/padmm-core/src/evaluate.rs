@@ -10,7 +10,7 @@ use rayon::prelude::*;
 use crate::data::Dataset;
 use crate::kernel::{self, MODELS};
 use crate::loss::Loss;
-use crate::metrics::area;
+use crate::metrics::{Recalibration, area};
 use crate::vector::simd;
 
 /// How well a model fits some records.
@@ -40,6 +40,55 @@ pub fn score_all(loss: Loss, parts: &[&Dataset], models: &[&[f64]], n_ranked: us
         score_group(loss, parts, group, n_ranked)
     });
     scores.flatten().collect()
+}
+
+/// Mean over each part's records of the loss that is minimised, which is another one than [`score`]'s where slopes are capped.
+pub fn minimized_losses(loss: Loss, parts: &[&Dataset], model: &[f64]) -> Vec<f64> {
+    let of_part = |part: &&Dataset| {
+        let mut weights = kernel::Weights::default();
+        weights.set_head(part, model);
+        let n = part.n_records();
+        kernel::loss(loss, part, 0..n, weights.at(model)) / n as f64
+    };
+    parts.par_iter().map(of_part).collect()
+}
+
+/// Whether the margins of each model are log-odds: their [`Recalibration`] on all records of `parts` together. None for regression.
+pub fn recalibrations(loss: Loss, parts: &[&Dataset], models: &[&[f64]]) -> Vec<Option<Recalibration>> {
+    if !loss.is_classification() {
+        return vec![None; models.len()];
+    }
+    let mut lines: Vec<Option<Recalibration>> = vec![];
+    for (m, model) in models.iter().enumerate() {
+        // Sites that agree have one model, which is worth a look.
+        let line = if m > 0 && models[m - 1] == *model { lines[m - 1] } else { recalibration(parts, model) };
+        lines.push(line);
+    }
+    lines
+}
+
+fn recalibration(parts: &[&Dataset], model: &[f64]) -> Option<Recalibration> {
+    let mut tasks = vec![];
+    for part in parts {
+        let n = part.n_records();
+        tasks.extend((0..n).step_by(TASK).map(|start| (*part, start..(start + TASK).min(n))));
+    }
+    let classes = |(part, range): &(&Dataset, Range<usize>)| {
+        let mut weights = kernel::Weights::default();
+        weights.set_head(part, model);
+        let mut margins = vec![0.0; range.len()];
+        kernel::margins_into(part, range.clone(), weights.at(model), &mut margins);
+        let labels = &part.labels()[range.clone()];
+        let class = |positive: bool| -> Vec<f64> {
+            let members = margins.iter().zip(labels).filter(|&(_, &z)| (z > 0.0) == positive);
+            members.map(|(&t, _)| t).collect()
+        };
+        (class(true), class(false))
+    };
+    let (positive, negative): (Vec<Vec<f64>>, Vec<Vec<f64>>) = tasks.par_iter().map(classes).unzip();
+    let positive: Vec<&[f64]> = positive.iter().map(|c| &c[..]).collect();
+    let negative: Vec<&[f64]> = negative.iter().map(|c| &c[..]).collect();
+    Recalibration::of_classes(&positive, &negative)
 }
 
 /// Records that one task handles on one thread.

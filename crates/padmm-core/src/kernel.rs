@@ -144,6 +144,7 @@ impl Shape {
                 numeric: &records.numeric[range.start * self.stride()..range.end * self.stride()],
                 hot: &records.hot[range.start * self.n_hot..range.end * self.n_hot],
                 scale: &records.scale[range.clone()],
+                caps: if records.caps.is_empty() { &[] } else { &records.caps[range.clone()] },
                 labels: &records.labels[range.clone()],
             };
             (range, piece)
@@ -292,7 +293,11 @@ pub(crate) fn loss(loss: Loss, data: &Dataset, range: Range<usize>, at: At<'_>) 
     for block in blocks(range, BLOCK) {
         let margins = &mut margins[..block.len()];
         margins_into(data, block.clone(), at, margins);
-        total += sum_of_losses(loss, &data.labels()[block], margins);
+        let labels = &data.labels()[block.clone()];
+        total += match data.caps(block) {
+            [] => sum_of_losses(loss, labels, margins),
+            caps => loss.sum_of_capped(labels, margins, caps),
+        };
     }
     total
 }
@@ -416,7 +421,10 @@ fn sum_slopes(
                 prefetch.ask(shape, &block, third(0));
                 margins_of_part(hot_rows, shape, &part, at, &mut lanes, margins);
                 prefetch.ask(shape, &block, third(1));
-                loss.scaled_slopes(simd, part.labels, part.scale, margins);
+                match part.caps {
+                    [] => loss.scaled_slopes(simd, part.labels, part.scale, margins),
+                    caps => loss.capped_slopes(simd, part.labels, part.scale, caps, margins),
+                }
                 let slopes = &*margins;
                 prefetch.ask(shape, &block, third(2));
                 scatter_numbers(shape, &part, slopes, block_numeric);
@@ -476,7 +484,11 @@ pub(crate) fn curvatures(
     diagonal: &mut [f64],
 ) {
     margins_into(data, range.clone(), at, curvatures);
-    loss.curvatures(Simd::detect(), &data.labels()[range.clone()], curvatures);
+    let labels = &data.labels()[range.clone()];
+    match data.caps(range.clone()) {
+        [] => loss.curvatures(Simd::detect(), labels, curvatures),
+        caps => loss.capped_curvatures(Simd::detect(), labels, caps, curvatures),
+    }
     diagonal.fill(0.0);
     for (r, d) in range.zip(curvatures) {
         let row = data.row(r);

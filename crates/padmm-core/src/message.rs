@@ -71,6 +71,9 @@ impl fmt::Display for Turn {
     }
 }
 
+/// SHA-256 of the public state that a release was computed at.
+pub type StateDigest = [u8; 32];
+
 /// A message from an agent to some or all of its neighbours.
 #[derive(Clone, Debug)]
 pub struct Outgoing {
@@ -123,13 +126,20 @@ pub struct Incoming {
     pub turn: Turn,
     /// What was sent, as finite numbers.
     pub vector: Arc<PublicVector>,
+    /// Where the sender computed it, if the sender says so: a release that was computed elsewhere means nothing here.
+    pub state: Option<StateDigest>,
 }
 
 impl Incoming {
     /// What the site `from`, called `name`, sent as `payload`; an error if it is not a vector of finite numbers.
     pub fn decode(from: SiteIndex, turn: Turn, name: &str, payload: Payload) -> Result<Self, PrivacyError> {
         let peer = PeerRelease::new(name.to_owned(), turn.number, payload)?;
-        Ok(Self { from, turn, vector: Arc::new(PublicVector::from(&peer)) })
+        Ok(Self { from, turn, vector: Arc::new(PublicVector::from(&peer)), state: None })
+    }
+
+    /// The same, computed at a public state that the sender names.
+    pub fn at(self, state: Option<StateDigest>) -> Self {
+        Self { state, ..self }
     }
 }
 
@@ -140,6 +150,6 @@ impl From<&Outgoing> for Incoming {
             Content::Model(release) => PublicVector::from(release),
             Content::Derived(values) | Content::Average(values) => values.clone(),
         };
-        Self { from: message.from, turn: message.turn, vector: Arc::new(vector) }
+        Self { from: message.from, turn: message.turn, vector: Arc::new(vector), state: None }
     }
 }

@@ -1,13 +1,19 @@
-//! How well margins separate labels.
+//! How well margins separate labels, whether they mean what they say, and what a constant would give.
 //!
 //! These numbers are computed from records. They are for the site's own eyes and for the simulator; nothing here
 //! may leave a site except through the gate.
 
 #![allow(clippy::float_cmp, reason = "what is meant is equality to the bit")]
 
+mod constant;
+mod recalibration;
+
 use rayon::prelude::*;
 
 use crate::vector::simd;
+
+pub use constant::BestConstant;
+pub use recalibration::Recalibration;
 
 /// Share of records whose margin has the sign of its label; a margin of exactly zero counts as negative.
 ///

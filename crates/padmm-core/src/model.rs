@@ -2,15 +2,22 @@
 //!
 //! A model carries the whole schema, because coefficients mean nothing without the bounds and categories that the
 //! records were encoded with. All of it is public: coefficients come from releases that were paid for.
+//!
+//! The exception is a site's own model ([`crate::own`]), which was fitted to records without noise. It has a format of its own, which
+//! [`Model::from_json`] refuses: only what is used inside the site reads it, by [`Model::from_json_inside`].
 
 use crate::data::Dataset;
 use crate::loss::Loss;
+use crate::own::{NEVER_SENT, OwnFit};
 use crate::schema::Schema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 /// The format's name and version, the first field of the file.
 pub const FORMAT: &str = "padmm-model/1";
+
+/// The same of a site's own model, so that whatever expects a model that may leave refuses it, older programs included.
+pub const OWN_FORMAT: &str = "padmm-own-model/1";
 
 /// Why a text is not a model.
 #[derive(Debug, Error)]
@@ -28,6 +35,11 @@ pub enum ModelError {
         /// The format as the file names it.
         found: String,
     },
+    /// A site's own model, where only one that may leave is accepted.
+    #[error(
+        "this is a site's own model, {NEVER_SENT}; only `predict` and `evaluate` read it, and what is shared is model.json"
+    )]
+    Own,
     /// Coefficients that do not belong to the schema's columns.
     #[error(
         "coefficient {index} should be that of `{expected}` by the model's own schema; the file has been altered"
@@ -87,6 +99,7 @@ pub struct Model {
     values: Vec<f64>,
     privacy: Option<serde_json::Value>,
     provenance: Provenance,
+    own: Option<serde_json::Value>,
 }
 
 #[derive(Clone, Serialize, Deserialize)]
@@ -98,15 +111,29 @@ struct ModelFile {
     coefficients: Vec<Coefficient>,
     privacy: Option<serde_json::Value>,
     provenance: Provenance,
+    /// What a site's own model says about itself; absent from all others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    own: Option<serde_json::Value>,
 }
 
 impl TryFrom<ModelFile> for Model {
     type Error = ModelError;
 
     fn try_from(file: ModelFile) -> Result<Self, ModelError> {
+        // Either sign is enough: a file whose format somebody changed by hand is still computed from records.
+        if file.format == OWN_FORMAT || file.own.is_some() {
+            return Err(ModelError::Own);
+        }
         if file.format != FORMAT {
             return Err(ModelError::Format { found: file.format.chars().take(40).collect() });
         }
+        Self::checked(file)
+    }
+}
+
+impl Model {
+    /// A model whose format was recognised.
+    fn checked(file: ModelFile) -> Result<Self, ModelError> {
         check_loss(file.loss, &file.schema)?;
         let names = file.schema.feature_space().names;
         if names.len() != file.coefficients.len() {
@@ -127,6 +154,7 @@ impl TryFrom<ModelFile> for Model {
             coefficients: file.coefficients,
             privacy: file.privacy,
             provenance: file.provenance,
+            own: file.own,
         })
     }
 }
@@ -148,12 +176,13 @@ fn check_loss(loss: Loss, schema: &Schema) -> Result<(), ModelError> {
 impl From<Model> for ModelFile {
     fn from(model: Model) -> Self {
         Self {
-            format: FORMAT.to_owned(),
+            format: if model.own.is_some() { OWN_FORMAT } else { FORMAT }.to_owned(),
             schema: model.schema,
             loss: model.loss,
             coefficients: model.coefficients,
             privacy: model.privacy,
             provenance: model.provenance,
+            own: model.own,
         }
     }
 }
@@ -176,10 +205,34 @@ impl Model {
         }
         let coefficient = |(name, &value)| Coefficient { name, value };
         let coefficients = names.into_iter().zip(values).map(coefficient).collect();
-        ModelFile { format: FORMAT.to_owned(), schema, loss, coefficients, privacy, provenance }.try_into()
+        let format = FORMAT.to_owned();
+        ModelFile { format, schema, loss, coefficients, privacy, provenance, own: None }.try_into()
     }
 
-    /// Reads a model from the text of a `model.json`.
+    /// The site's own model that [`crate::own::fit`] made of this joint one. It is marked, and stays so in every file.
+    pub fn own(&self, fit: &OwnFit) -> Result<Self, ModelError> {
+        let provenance = Provenance { output: "own".to_owned(), ..self.provenance.clone() };
+        let mut own = Self::new(self.schema.clone(), self.loss, &fit.combined, None, provenance)?;
+        own.own = Some(serde_json::json!({
+            "notice": NEVER_SENT,
+            "joint_share": fit.joint_share,
+            "comparison": fit.comparison,
+        }));
+        Ok(own)
+    }
+
+    /// Whether this is a site's own model, which must not leave it.
+    pub fn is_own(&self) -> bool {
+        self.own.is_some()
+    }
+
+    /// Reads a model from the text of a `model.json`, or of an `own-model.json`: for whoever uses it inside the site.
+    pub fn from_json_inside(text: &str) -> Result<Self, ModelError> {
+        let file: ModelFile = serde_json::from_str(text)?;
+        if file.format == OWN_FORMAT && file.own.is_some() { Self::checked(file) } else { file.try_into() }
+    }
+
+    /// Reads a model from the text of a `model.json`; a site's own model is refused.
     pub fn from_json(text: &str) -> Result<Self, ModelError> {
         // Two steps, so that a wrong format is said as such and not as a JSON error.
         let file: ModelFile = serde_json::from_str(text)?;
@@ -224,12 +277,7 @@ impl Model {
 
     /// The margin `aᵀx` of each record.
     pub fn margins(&self, records: &Dataset) -> Vec<f64> {
-        assert_eq!(records.n_features(), self.values.len(), "records are encoded with the model's schema");
-        let margin = |row: crate::data::Row<'_>| {
-            let dense: f64 = row.numeric.iter().zip(&self.values).map(|(a, x)| a * x).sum();
-            row.scale * (dense + row.hot.iter().map(|&j| self.values[j as usize]).sum::<f64>())
-        };
-        records.rows().map(margin).collect()
+        records.margins(&self.values)
     }
 
     /// The probability of the positive class at a margin; only the logistic loss gives one.

@@ -1,15 +1,20 @@
 //! What a run is: a draft that anybody can fill in, and the checked plan that alone can run.
 
 mod own;
+mod weights;
 
 use padmm_privacy::{AccountantKind, Budget, Decay, PrivacyError, SensitivityBasis};
 use serde::{Deserialize, Serialize};
 
 use crate::algorithm::{AlgorithmKind, Guarantee, Needs, P_ADMM};
+use crate::calibration::NetworkFacts;
+use crate::data::{Dataset, FeatureSpace};
 use crate::loss::Loss;
 use crate::regularizer::Regularizer;
+use crate::schema::Schema;
 
 pub use own::{OwnSetting, OwnSettings};
+pub use weights::SiteWeights;
 
 /// Which model a site keeps — EQUATIONS §2 "what a site keeps".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,7 +32,7 @@ pub enum Output {
 pub struct PlanDraft {
     /// Which algorithm every site runs.
     pub algorithm: AlgorithmKind,
-    /// `K`: private rounds, which share the budget.
+    /// `K`, the rounds of a run; 0 where the algorithm has a rule for it, until the sites are known ([`Plan::for_network`]).
     pub rounds: u32,
     /// `η`; left out, it is derived from public facts (see [`crate::calibration::default_penalty`]).
     pub penalty: Option<f64>,
@@ -43,12 +48,17 @@ pub struct PlanDraft {
     pub sensitivity: SensitivityBasis,
     /// The loss of one record; private algorithms need one with a bounded slope.
     pub loss: Loss,
+    /// `c`: a record's slope is capped at `c/‖a‖`, and rows are not scaled down; left out, rows are scaled to the schema's norm bound.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slope_cap: Option<f64>,
     /// `R`, with its strength `Λ`; every site has an `N`-th of it.
     pub regularizer: Regularizer,
     /// The solver's tolerance as a part of `2B/n_i`; left out, EQUATIONS §3's default.
     pub tolerance: Option<f64>,
     /// Which of a run's models the sites keep.
     pub output: Output,
+    /// How much each site counts.
+    pub weights: SiteWeights,
     /// Settings that the algorithm does not share with others.
     #[serde(flatten)]
     pub own: OwnSettings,
@@ -59,6 +69,26 @@ impl PlanDraft {
     pub fn own_value(&self, name: &str) -> Option<f64> {
         let declared = self.algorithm.describe().own.iter().find(|own| own.name == name);
         declared.map(|own| self.own.value(own))
+    }
+
+    /// The records as a run of this plan sees them: with capped slopes, if the plan has a cap, and then as long as they are.
+    pub fn records_of_run(&self, records: Dataset, space: &FeatureSpace) -> Dataset {
+        match self.slope_cap {
+            None => records,
+            Some(cap) => records.with_slope_cap(cap, space.largest_norm()),
+        }
+    }
+
+    /// The schema that a model of this plan is handed on with. Rows of a run with capped slopes were not scaled down, so its model must not see
+    /// them scaled down either.
+    pub fn schema_of_model(&self, schema: Schema) -> Schema {
+        match self.slope_cap {
+            None => schema,
+            Some(_) => {
+                let norm_bound = schema.feature_space().largest_norm();
+                schema.with_norm_bound(norm_bound)
+            }
+        }
     }
 }
 
@@ -74,9 +104,11 @@ impl Default for PlanDraft {
             accountant: AccountantKind::Exact,
             sensitivity: SensitivityBasis::Record,
             loss: Loss::Logistic,
+            slope_cap: None,
             regularizer: Regularizer::L2 { strength: 1e-3 },
             tolerance: None,
             output: Output::Smoothed,
+            weights: SiteWeights::Records,
             own: OwnSettings::default(),
         }
     }
@@ -143,7 +175,8 @@ impl PlanDraft {
             "between 0 and 1, both excluded",
         )?;
         in_range("decay", self.decay, self.decay > 0.0 && self.decay <= 1.0, "above 0 and at most 1")?;
-        in_range("rounds", f64::from(self.rounds), self.rounds >= 1, "at least 1")?;
+        let by_rule = self.rounds == 0 && self.algorithm.spec().has_rule_for_rounds();
+        in_range("rounds", f64::from(self.rounds), self.rounds >= 1 || by_rule, "at least 1")?;
         if let Some(penalty) = self.penalty {
             in_range("penalty", penalty, positive(penalty), "a positive number")?;
         }
@@ -157,7 +190,7 @@ impl PlanDraft {
             return Err(PlanError::UnboundedLoss { loss: self.loss.to_string() });
         }
         let budget = Budget::new(self.epsilon, self.delta)?;
-        let decay = Decay::new(self.rounds, self.decay)?;
+        let decay = Decay::new(self.rounds.max(1), self.decay)?;
         Ok(Plan { draft: self, budget, decay })
     }
 
@@ -200,9 +233,15 @@ impl PlanDraft {
         };
         let loss_is = |ok, needed| needs(ok, needed, format!("`loss = {loss}`"));
         let regularizer_is = |ok, needed| needs(ok, needed, format!("the regularizer {regularizer}"));
+        let cap_is = |ok, needed| needs(ok || self.slope_cap.is_none(), needed, "`slope-cap`".to_owned());
+        cap_is(
+            self.algorithm.spec().solves(),
+            "rows that are scaled down, because it clips their gradients itself",
+        )?;
         match self.algorithm.describe().needs {
             Needs::Nothing => Ok(()),
             Needs::TwiceDifferentiable => {
+                cap_is(false, "a twice differentiable loss, and a cap gives it corners")?;
                 loss_is(loss == Loss::Logistic, "a twice differentiable loss (`loss = logistic`)")?;
                 regularizer_is(
                     is_smooth,
@@ -213,6 +252,16 @@ impl PlanDraft {
                 loss.curvature_bound().is_some(),
                 "a loss with bounded curvature (logistic, huberized-hinge or huber)",
             ),
+            Needs::SmoothLossSeparableRegularizer => {
+                loss_is(
+                    loss.curvature_bound().is_some(),
+                    "a loss with bounded curvature (logistic, huberized-hinge or huber)",
+                )?;
+                regularizer_is(
+                    by_coordinate,
+                    "a regulariser that is a sum over coordinates (none, l1, l2 or elastic-net)",
+                )
+            }
             Needs::SeparableRegularizer => regularizer_is(
                 by_coordinate,
                 "a regulariser that is a sum over coordinates (none, l1, l2 or elastic-net)",
@@ -226,6 +275,9 @@ impl PlanDraft {
     ) -> Result<(), PlanError> {
         if let Loss::Huber { width } | Loss::HuberizedHinge { width } = self.loss {
             in_range("loss-width", width, width > 0.0 && width.is_finite(), "a positive number")?;
+        }
+        if let Some(cap) = self.slope_cap {
+            in_range("slope-cap", cap, cap > 0.0 && cap.is_finite(), "a positive number")?;
         }
         let strength = match self.regularizer {
             Regularizer::None => return Ok(()),
@@ -262,11 +314,27 @@ impl Plan {
         self.decay
     }
 
+    /// The same plan with what the algorithm's rule makes of the sites' public facts, where the plan left it to the rule.
+    pub fn for_network(self, network: &NetworkFacts<'_>) -> Result<Self, PlanError> {
+        let by_rule = self.draft.algorithm.spec().rounds_by_rule(&self.draft, network);
+        match by_rule.filter(|_| self.draft.rounds == 0) {
+            Some(rounds) => PlanDraft { rounds, ..self.draft }.check(),
+            None => Ok(self),
+        }
+    }
+
     /// The same plan for another algorithm, for reference runs; settings of the first algorithm's own are left out.
     pub fn with_algorithm(&self, algorithm: AlgorithmKind) -> Result<Self, PlanError> {
         let of_the_paper = algorithm.is_the_papers();
+        let by_rule = |kind: AlgorithmKind| kind.spec().has_rule_for_rounds();
+        let rounds = match (by_rule(self.draft.algorithm), by_rule(algorithm)) {
+            (true, false) => PlanDraft::default().rounds,
+            (false, true) => 0,
+            _ => self.draft.rounds,
+        };
         PlanDraft {
             algorithm,
+            rounds,
             sensitivity: if of_the_paper { self.draft.sensitivity } else { SensitivityBasis::Record },
             own: OwnSettings::default(),
             ..self.draft.clone()

@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::algorithm::AlgorithmKind;
 use crate::graph::{GraphError, GraphSpec};
 use crate::loss::Loss;
-use crate::plan::{Output, OwnSetting, OwnSettings, PlanDraft};
+use crate::plan::{Output, OwnSetting, OwnSettings, PlanDraft, SiteWeights};
 use crate::regularizer::Regularizer;
 
 /// What everybody has to know about a setting: name, kind and meaning.
@@ -111,6 +111,13 @@ pub fn plan_settings(algorithms: &[AlgorithmKind]) -> Vec<Setting> {
             "Width of huber [default: 0.1] and huberized-hinge [default: 0.5]",
         ),
         setting(
+            "slope-cap",
+            Problem,
+            Number,
+            "C",
+            "Caps a record's gradient at C by capping its slope, in place of scaling its row down to the schema's norm bound [default: none]",
+        ),
+        setting(
             "regularizer",
             Problem,
             Text,
@@ -148,7 +155,13 @@ pub fn plan_settings(algorithms: &[AlgorithmKind]) -> Vec<Setting> {
             "E",
             "ADMM penalty η [default: derived from public facts, and written into the plan]",
         ),
-        setting("rounds", Algorithm, Count, "K", "Private rounds K [default: 50]"),
+        setting(
+            "rounds",
+            Algorithm,
+            Count,
+            "K",
+            "Private rounds K [default: 50; consensus-newton and private-gradient by a rule on public facts]",
+        ),
     ];
     all.extend(own_settings(algorithms));
     all.extend([
@@ -165,6 +178,13 @@ pub fn plan_settings(algorithms: &[AlgorithmKind]) -> Vec<Setting> {
             Text,
             "WHICH",
             "Model that sites keep: smoothed (average over rounds with weights k²) or last [default: smoothed]",
+        ),
+        setting(
+            "weights",
+            Algorithm,
+            Text,
+            "WHICH",
+            "How much a site counts: records (every record the same), sites (every site the same, as in the paper) or damped (records of small sites less) [default: records]",
         ),
         setting("epsilon", Privacy, Number, "E", "Total privacy loss ε of every site [default: 5]"),
         setting("delta", Privacy, Number, "D", "δ [default: 0.0001]"),
@@ -403,10 +423,17 @@ impl Settings {
             ("basic", AccountantKind::Basic),
         ];
         let bases = [("record", SensitivityBasis::Record), ("paper", SensitivityBasis::Paper)];
+        let weights = [
+            ("records", SiteWeights::Records),
+            ("sites", SiteWeights::Sites),
+            ("damped", SiteWeights::Damped),
+        ];
         let outputs = [("smoothed", Output::Smoothed), ("last", Output::Last)];
+        let algorithm = self.named("algorithm", &names)?.unwrap_or(default.algorithm);
+        let default_rounds = if algorithm.spec().has_rule_for_rounds() { 0 } else { default.rounds };
         Ok(PlanDraft {
-            algorithm: self.named("algorithm", &names)?.unwrap_or(default.algorithm),
-            rounds: self.typed("rounds", "a whole number from 1 on")?.unwrap_or(default.rounds),
+            algorithm,
+            rounds: self.typed("rounds", "a whole number from 1 on")?.unwrap_or(default_rounds),
             penalty: self.number("penalty")?,
             decay: self.number("decay")?.unwrap_or(default.decay),
             epsilon: self.number("epsilon")?.unwrap_or(default.epsilon),
@@ -414,9 +441,11 @@ impl Settings {
             accountant: self.named("accountant", &accountants)?.unwrap_or(default.accountant),
             sensitivity: self.named("sensitivity", &bases)?.unwrap_or(default.sensitivity),
             loss: self.loss()?.unwrap_or(default.loss),
+            slope_cap: self.number("slope-cap")?,
             regularizer: self.regularizer()?,
             tolerance: self.number("tolerance")?,
             output: self.named("output", &outputs)?.unwrap_or(default.output),
+            weights: self.named("weights", &weights)?.unwrap_or(default.weights),
             own: self.own(algorithms)?,
         })
     }

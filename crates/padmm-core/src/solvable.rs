@@ -9,7 +9,7 @@ use padmm_privacy::Stopping;
 use serde::Serialize;
 
 use crate::loss::Loss;
-use crate::objective::{Rounding, Sums, UNIT, n_tasks};
+use crate::objective::{Rounding, Rows, Sums, UNIT, n_tasks};
 use crate::regularizer::RegularizerTerm;
 
 /// The largest part of the tolerance that rounding and the spacing of doubles may take in a round.
@@ -62,12 +62,15 @@ pub struct Judgement {
 /// What is public about the local problems of a site.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LocalBounds {
-    loss: Loss,
     sums: Sums,
     /// `S`, the bound on a record's norm.
     row: f64,
-    /// `B = L₁S`, the bound on a record's gradient.
+    /// `Nω_i·B`, where `B = L₁S`, or `c` if slopes are capped: the bound on a record's gradient with its site's weight.
     gradient_bound: f64,
+    /// `Nω_i·L₂`; none for the hinge.
+    curvature_bound: Option<f64>,
+    /// `Nω_i·L₂S²`, or less if slopes are capped: the bound on a record's curvature.
+    record_curvature: Option<f64>,
     /// `m_R` of the regulariser's share, which adds to the modulus.
     strong_convexity: f64,
     /// Curvature of the regulariser's smooth part.
@@ -79,28 +82,44 @@ pub struct LocalBounds {
 }
 
 impl LocalBounds {
-    /// For `n_records` records of norm at most `row` and `values_per_record` stored values, a loss and the regulariser's part.
+    /// For `n_records` records of norm at most `row` and `values_per_record` stored values, a loss whose mean is multiplied by `weight` and
+    /// whose slopes may be capped, and the regulariser's part.
+    #[expect(clippy::too_many_arguments, reason = "each is a public fact of its own")]
     pub fn new(
         loss: Loss,
+        weight: f64,
         regularizer: &RegularizerTerm,
         n_records: usize,
         n_features: usize,
         values_per_record: usize,
         row: f64,
+        slope_cap: Option<f64>,
         tolerance: f64,
     ) -> Self {
         let n_tasks = n_tasks(n_records);
         let sums = Sums { largest_part: n_records, n_parts: 1, n_tasks, n_features, values_per_record };
         let is_hinge = loss.curvature_bound().is_none();
         Self {
-            loss,
             sums,
             row,
-            gradient_bound: loss.slope_bound().unwrap_or(f64::INFINITY) * row,
+            gradient_bound: loss.gradient_bound(row, slope_cap).unwrap_or(f64::INFINITY) * weight,
+            curvature_bound: loss.curvature_bound().map(|curvature| curvature * weight),
+            record_curvature: match slope_cap {
+                None => loss.curvature_bound().map(|curvature| curvature * weight * row * row),
+                Some(_) => loss.record_curvature(row, slope_cap).map(|curvature| curvature * weight),
+            },
             strong_convexity: regularizer.strong_convexity(),
             regularizer_curvature: regularizer.curvature,
             largest_group: regularizer.largest_group(),
-            rounding: Rounding::new(sums, loss, is_hinge, row, 1.0, 0.0, regularizer),
+            rounding: Rounding::new(
+                sums,
+                loss,
+                is_hinge,
+                Rows { norm: row, slope_cap },
+                weight,
+                0.0,
+                regularizer,
+            ),
             tolerance,
         }
     }
@@ -118,7 +137,8 @@ impl LocalBounds {
     /// and a point with residual τ is within `τ/m` of it. A gradient step has `‖x‖ ≤ (‖center‖ + B + c‖at‖)/weight`, because a
     /// proximal step makes nothing longer.
     ///
-    /// *Ratio.* The double nearest to `x*` has a gradient of at most `(m + L₂S²)·u·r·√p`, and what is computed of it is off by at
+    /// *Ratio.* The double nearest to `x*` has a gradient of at most `(m + L₂S²)·u·r·√p` (with capped slopes, the capped loss's curvature in
+    /// place of `L₂S²`), and what is computed of it is off by at
     /// most the rounding bound at `r`. While these together are at most a quarter of τ there is a point whose certificate
     /// is at most three quarters of it. For the hinge the two enter its own certificate (see [`crate::solver::hinge`]).
     pub fn judge(&self, demand: Demand) -> Judgement {
@@ -139,14 +159,14 @@ impl LocalBounds {
         let curved = quadratic + self.regularizer_curvature;
         let spacing = UNIT * radius * (self.sums.n_features as f64).sqrt();
         let rounding = self.rounding.at(radius, linear) + 8.0 * UNIT * quadratic * radius;
-        let Some(curvature) = self.loss.curvature_bound() else {
+        let Some(records) = self.record_curvature else {
             let residual = rounding + curved * spacing;
             let excess = self.rounding.margin(radius) + self.row * spacing;
             let certificate = 0.5 * (residual + (residual * residual + 4.0 * modulus * excess).sqrt());
             let ratio = certificate * OUTWARD / tolerance;
             return Judgement { radius, ratio, drift: f64::INFINITY, passes: None };
         };
-        let smoothness = (curvature * self.row * self.row + curved) * OUTWARD;
+        let smoothness = (records + curved) * OUTWARD;
         let ratio = (rounding + smoothness * spacing) * OUTWARD / tolerance;
         let condition = smoothness / modulus;
         let drift = condition * self.step_error(linear, radius, smoothness) / tolerance;
@@ -164,11 +184,11 @@ impl LocalBounds {
     /// is longer than twice the radius and a little.
     fn step_error(&self, linear: f64, radius: f64, smoothness: f64) -> f64 {
         let radius = 2.5 * radius;
-        let curvature = self.loss.curvature_bound().unwrap_or(f64::INFINITY);
+        let curvature = self.curvature_bound.unwrap_or(f64::INFINITY);
         // A slope is taken at a margin that is set against a label or a corner of size 1.
         let margin = 1.0 + self.row * radius;
         let records = 24.0 * self.gradient_bound + 4.0 * curvature * self.row * margin;
-        let rest = 8.0 * (linear + (smoothness - curvature * self.row * self.row) * radius);
+        let rest = 8.0 * (linear + (smoothness - self.record_curvature.unwrap_or(0.0)) * radius);
         let twice = (self.largest_group + 64) as f64 * UNIT * smoothness * radius;
         UNIT * (records + rest + twice) * OUTWARD
     }

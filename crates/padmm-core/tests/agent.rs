@@ -24,7 +24,7 @@ fn world(text: &str, n_agents: usize) -> World {
 }
 
 fn message(from: usize, turn: Turn, length: usize) -> Incoming {
-    Incoming { from: SiteIndex(from), turn, vector: Arc::new(PublicVector::zeros(length)) }
+    Incoming { from: SiteIndex(from), turn, vector: Arc::new(PublicVector::zeros(length)), state: None }
 }
 
 fn speak(agent: &mut Agent) -> Incoming {
@@ -237,7 +237,7 @@ fn a_gate_that_demands_more_than_the_solver_gives_refuses() {
     let mut gate = Gate::new("test".into(), "site".into(), Box::new(mechanism), Box::new(noise), ledger);
     let certified =
         padmm_privacy::Certified { point: vec![0.0; N_FEATURES], residual: calibration.tolerance };
-    let refused = gate.release::<AgentError>(1, |_| Ok(certified)).unwrap_err();
+    let refused = gate.release::<_, AgentError>(1, |_| Ok(certified)).unwrap_err();
     assert_eq!(refused, AgentError::Privacy(PrivacyError::ResidualTooLarge { tolerance: 0.0 }));
 }
 

@@ -6,7 +6,7 @@ use common::graph;
 use padmm_baselines::ADMM;
 use padmm_core::calibration::{Calibration, NetworkFacts};
 use padmm_core::data::{Dataset, FeatureSpace};
-use padmm_core::plan::PlanDraft;
+use padmm_core::plan::{PlanDraft, SiteWeights};
 use padmm_core::regularizer::Regularizer;
 use padmm_privacy::{AccountantKind, Sensitivity, SensitivityBasis, gdp_mu};
 
@@ -61,13 +61,20 @@ fn the_default_penalty_is_the_documented_rule() {
     let (graph, space) = (graph("path", 3), FeatureSpace::numeric(20));
     let n_records = [100, 400, 250];
     let network = NetworkFacts { graph: &graph, n_records: &n_records, space: &space, norm_bound: 2.0 };
-    let plan = PlanDraft { epsilon: 2.0, ..PlanDraft::default() }.check().unwrap();
+    let draft = PlanDraft { epsilon: 2.0, weights: SiteWeights::Sites, ..PlanDraft::default() };
+    let plan = draft.clone().check().unwrap();
     let mu = gdp_mu(plan.budget()).value();
     let rms = (((100.0f64).powi(-2) + (800.0f64).powi(-2) + (250.0f64).powi(-2)) / 3.0).sqrt();
     let noise = 1.1 * (2.0 * 1.0 * 4.0 * 20f64.sqrt() / (mu * 3f64.powf(0.25))) * rms;
     let curvature = 0.008 * 0.25 * 4.0 / (4.0 / 3.0);
     let found = Calibration::derive(&plan, &network).unwrap().penalty;
     assert!((2.0 * found / (noise + curvature) - 1.0).abs() < 1e-12);
+    // With capped slopes a record's gradient is at most 0.5 long, and a row of twenty numbers spread over [0, 1] has norm √(20/3).
+    let capped = PlanDraft { slope_cap: Some(0.5), ..draft }.check().unwrap();
+    let found = Calibration::derive(&capped, &network).unwrap().penalty;
+    let row = (20.0f64 / 3.0).sqrt();
+    let expected = noise / 4.0 * 0.5 * row + curvature / 4.0 * row * row;
+    assert!((2.0 * found / expected - 1.0).abs() < 1e-12);
     let without = plan.with_algorithm(ADMM).unwrap();
     let found = Calibration::derive(&without, &network).unwrap().penalty;
     assert!((2.0 * found / curvature - 1.0).abs() < 1e-12, "no noise, no first term");

@@ -114,10 +114,16 @@ pub fn parse_schema(text: &str, path: &Path) -> Result<Schema, DataError> {
     draft.check().map_err(|error| wrong(error.to_string()))
 }
 
-/// Reads a `model.json` and refuses what is not a consistent model.
+/// Reads a `model.json` and refuses what is not a consistent model, or a site's own ([`read_model_inside`]).
 pub fn read_model(path: &Path) -> Result<Model, DataError> {
     let text = read_text(path)?;
     Model::from_json(&text).map_err(|problem| DataError::Model { path: path.to_owned(), problem })
+}
+
+/// Reads a `model.json` or a site's own `own-model.json`: for whoever uses it inside the site and sends nothing.
+pub fn read_model_inside(path: &Path) -> Result<Model, DataError> {
+    let text = read_text(path)?;
+    Model::from_json_inside(&text).map_err(|problem| DataError::Model { path: path.to_owned(), problem })
 }
 
 /// Writes a `model.json`, whole or not at all.

@@ -6,7 +6,14 @@ use std::process::Command;
 /// in both: the released integers are the same.
 #[test]
 fn sites_whose_files_lack_values_release_what_the_simulator_does() {
+    for algorithm in ["p-admm", "consensus-newton", "private-gradient"] {
+        release_what_the_simulator_does(algorithm);
+    }
+}
+
+fn release_what_the_simulator_does(algorithm: &str) {
     let args = ["demo", "sites", "--quiet", "--rounds", "5", "--test-noise-seed", "7"];
+    let args = [&args[..], &["--algorithm", algorithm]].concat();
     let output = Command::new(env!("CARGO_BIN_EXE_padmm-testbuild")).args(args).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let said = String::from_utf8(output.stdout).unwrap();

@@ -6,19 +6,24 @@ mod common;
 use std::sync::{Arc, OnceLock};
 
 use common::{Network, Outcome, Running, Shape, in_parallel};
+use padmm_core::algorithm::{CONSENSUS_NEWTON, P_ADMM};
 use padmm_node::contract::{LEAST_SILENCE, Silence};
 use padmm_node::fault::Point;
 
 /// Four sites that go on without one that is silent.
 const LEAVING: Shape = Shape {
+    algorithm: P_ADMM,
     sites: 4,
     graph: "complete",
     rounds: 8,
     silence: Silence::Leave { after_seconds: LEAST_SILENCE },
 };
 
+/// Four sites in a row whose releases are passed on.
+const PASSING_ON: Shape = Shape { algorithm: CONSENSUS_NEWTON, ..PATH };
+
 /// Four sites in a row.
-const PATH: Shape = Shape { sites: 4, graph: "path", rounds: 8, silence: Silence::Wait };
+const PATH: Shape = Shape { algorithm: P_ADMM, sites: 4, graph: "path", rounds: 8, silence: Silence::Wait };
 
 /// The fourth site ends with a release of this round in its ledger that nobody got, so all others lose it in this round.
 const LOST_AT: &str = "send-before:4";
@@ -59,8 +64,8 @@ fn assert_was_killed(network: &Network, site: usize, point: Point) {
 }
 
 /// One site is killed at the `nth` time that it is at `point`, and started again.
-fn kill_and_go_on(point: Point, nth: usize, victim: usize) -> Outcome {
-    let network = Network::make(shape(point));
+fn kill_and_go_on(shape: Shape, point: Point, nth: usize, victim: usize) -> Outcome {
+    let network = Network::make(shape);
     let mut running = Running::new(&network);
     for site in 0..network.sites.len() {
         match site == victim {
@@ -101,6 +106,7 @@ fn lose_a_site(point: Option<Point>) -> Outcome {
 fn a_site_killed_at_any_fault_point_goes_on_as_if_nothing_had_been() {
     let triangle = Arc::new(Network::undisturbed(Shape::TRIANGLE));
     let path = Arc::new(Network::undisturbed(PATH));
+    let passing_on = Arc::new(Network::undisturbed(PASSING_ON));
     let without_one: Arc<OnceLock<Outcome>> = Arc::default();
     let mut jobs: Vec<(String, Box<dyn FnOnce() + Send>)> = vec![];
     // Those that wait for a silence take longest, and begin first.
@@ -115,9 +121,15 @@ fn a_site_killed_at_any_fault_point_goes_on_as_if_nothing_had_been() {
     for (k, &point) in Point::ALL.iter().enumerate().filter(|(_, p)| !is_loss(**p)) {
         for &nth in visits(point) {
             let expected = Arc::clone(if shape(point).sites == PATH.sites { &path } else { &triangle });
-            let work = move || assert_eq!(kill_and_go_on(point, nth, (k + nth) % 3), *expected);
+            let work = move || assert_eq!(kill_and_go_on(shape(point), point, nth, (k + nth) % 3), *expected);
             jobs.push((format!("{}:{nth}", point.name()), Box::new(work)));
         }
+        let (nth, expected) = (visits(point)[visits(point).len() / 2], Arc::clone(&passing_on));
+        // Nothing is averaged, so nothing is committed without a release but at the end.
+        let nth =
+            if matches!(point, Point::ReceivedBeforeCommit | Point::ReceivedAfterCommit) { 1 } else { nth };
+        let work = move || assert_eq!(kill_and_go_on(PASSING_ON, point, nth, 1 + k % 2), *expected);
+        jobs.push((format!("{}:{nth}, passing on", point.name()), Box::new(work)));
     }
     in_parallel(jobs);
 }

@@ -7,10 +7,12 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use common::{Network, RUN, Running, Shape, command};
+use padmm_core::algorithm::P_ADMM;
 use padmm_node::contract::Silence;
 use padmm_node::ledger::SiteLedger;
 
-const SHAPE: Shape = Shape { sites: 3, graph: "complete", rounds: 20, silence: Silence::Wait };
+const SHAPE: Shape =
+    Shape { algorithm: P_ADMM, sites: 3, graph: "complete", rounds: 20, silence: Silence::Wait };
 /// What a site exits with that cannot go on.
 const REFUSED: i32 = 2;
 

@@ -9,14 +9,14 @@ mod codec;
 
 use std::sync::Arc;
 
-use padmm_core::message::{SiteIndex, Turn};
+use padmm_core::message::{SiteIndex, StateDigest, Turn};
 use padmm_privacy::Payload;
 
 use self::codec::{Reader, Writer, on_wire};
 use crate::identity::{PublicKey, SecretKey, Signature, SignaturePurpose};
 
-/// Bytes of a [`ModelFrame`] beside its coefficients.
-pub const MODEL_FRAME_OVERHEAD: usize = 1 + 32 + 2 + 1 + 4 + 8 + 32 + 1 + 4 + 4 + 64;
+/// Bytes of a [`ModelFrame`] beside its coefficients, at most.
+pub const MODEL_FRAME_OVERHEAD: usize = 1 + 32 + 2 + 1 + 4 + 8 + 32 + 32 + 1 + 4 + 4 + 64;
 /// The largest text of a plan that is accepted.
 pub const MOST_PLAN_TEXT: usize = 4 << 20;
 
@@ -114,6 +114,8 @@ pub struct ModelFrame {
     pub entry: u64,
     /// Head of the sender's ledger before that entry; zeros for what is free.
     pub head: [u8; 32],
+    /// The public state that the release was computed at, where all sites compute at the same one.
+    pub state: Option<StateDigest>,
     /// Integers on the plan's grid for a release, plain numbers for what is free.
     pub payload: Payload,
 }
@@ -170,9 +172,11 @@ pub enum Frame {
         /// The first turn that is computed without it.
         turn: Turn,
     },
-    /// "Send me your message of this turn." Not signed: the connection tells who asks, and every answer is public.
+    /// "Send me this site's message of this turn." Not signed: the connection tells who asks, and every answer is public.
     Request {
-        /// Which of the receiver's messages is missing.
+        /// Whose message is missing: the receiver's own, or one that it has passed on.
+        whose: SiteIndex,
+        /// Which of them.
         turn: Turn,
     },
     /// "Send me the text of your plan."
@@ -221,6 +225,8 @@ const PLAN_TEXT: u8 = 7;
 const REQUEST_HELLO: u8 = 8;
 const ANNOUNCE: u8 = 9;
 const RECEIPT: u8 = 10;
+/// A [`ModelFrame`] that names the state it was computed at.
+const MODEL_AT: u8 = 11;
 
 impl Frame {
     /// Who says it, where that is signed.
@@ -261,8 +267,10 @@ impl Frame {
                 w.put(&entry.to_le_bytes()).put(digest);
             }
             Self::Model(s) => {
-                w.put(&[MODEL]).origin(s.origin).turn(s.turn);
-                w.put(&s.entry.to_le_bytes()).put(&s.head).payload(&s.payload);
+                let kind = if s.state.is_some() { MODEL_AT } else { MODEL };
+                w.put(&[kind]).origin(s.origin).turn(s.turn);
+                w.put(&s.entry.to_le_bytes()).put(&s.head);
+                w.put(s.state.as_ref().map_or(&[], |state| &state[..])).payload(&s.payload);
             }
             Self::Status { origin, turn, counter, done } => {
                 w.put(&[STATUS]).origin(*origin).turn(*turn);
@@ -271,8 +279,8 @@ impl Frame {
             Self::Departure { origin, lost, turn } => {
                 w.put(&[DEPARTURE]).origin(*origin).site(*lost).turn(*turn);
             }
-            Self::Request { turn } => {
-                w.put(&[REQUEST]).turn(*turn);
+            Self::Request { whose, turn } => {
+                w.put(&[REQUEST]).site(*whose).turn(*turn);
             }
             Self::RequestPlan => {
                 w.put(&[REQUEST_PLAN]);
@@ -294,7 +302,7 @@ impl Frame {
     /// Reads a frame; its signature is left to [`is_signed_by`].
     pub fn decode(bytes: &[u8]) -> Result<Self, FrameError> {
         let kind = *bytes.first().ok_or(FrameError::Short)?;
-        let is_signed = matches!(kind, HELLO | MODEL | STATUS | DEPARTURE | ANNOUNCE | RECEIPT);
+        let is_signed = matches!(kind, HELLO | MODEL | MODEL_AT | STATUS | DEPARTURE | ANNOUNCE | RECEIPT);
         let end = bytes.len().checked_sub(if is_signed { SIGNATURE } else { 0 });
         let body = end.and_then(|end| bytes.get(1..end)).ok_or(FrameError::Short)?;
         let mut r = Reader(body);
@@ -324,10 +332,11 @@ impl Frame {
                 let (origin, whose) = (r.origin()?, r.site()?);
                 Self::Receipt { origin, whose, entry: r.u64()?, digest: r.array()? }
             }
-            MODEL => {
+            MODEL | MODEL_AT => {
                 let (origin, turn) = (r.origin()?, r.turn()?);
-                let (entry, head, payload) = (r.u64()?, r.array()?, r.payload()?);
-                Self::Model(ModelFrame { origin, turn, entry, head, payload })
+                let (entry, head) = (r.u64()?, r.array()?);
+                let state = if kind == MODEL_AT { Some(r.array()?) } else { None };
+                Self::Model(ModelFrame { origin, turn, entry, head, state, payload: r.payload()? })
             }
             STATUS => {
                 let (origin, turn) = (r.origin()?, r.turn()?);
@@ -337,7 +346,7 @@ impl Frame {
                 let (origin, lost) = (r.origin()?, r.site()?);
                 Self::Departure { origin, lost, turn: r.turn()? }
             }
-            REQUEST => Self::Request { turn: r.turn()? },
+            REQUEST => Self::Request { whose: r.site()?, turn: r.turn()? },
             REQUEST_PLAN => Self::RequestPlan,
             REQUEST_HELLO => Self::RequestHello,
             PLAN_TEXT => {
@@ -362,7 +371,7 @@ pub fn is_signed_by(bytes: &[u8], key: &PublicKey) -> bool {
 /// Origin and turn of the bytes of a [`ModelFrame`], without reading its numbers: enough to ignore what is known already.
 pub fn peek_model(bytes: &[u8]) -> Option<(Origin, Turn)> {
     let mut r = Reader(bytes);
-    if r.u8().ok()? != MODEL {
+    if !matches!(r.u8().ok()?, MODEL | MODEL_AT) {
         return None;
     }
     Some((r.origin().ok()?, r.turn().ok()?))
@@ -382,12 +391,12 @@ pub fn is_request(bytes: &[u8]) -> bool {
 }
 
 /// The largest frame that a site of a run has a reason to send: a model, a hello with every site's word, or the plan.
-pub fn largest_frame(n_features: usize, n_sites: usize, plan_text: usize) -> usize {
+pub fn largest_frame(n_coordinates: usize, n_sites: usize, plan_text: usize) -> usize {
     let words = n_sites * (2 + 32 + 64) + n_sites * (2 + 64);
     let hello = 1 + 34 + 1 + 3 * 2 + MOST_SHOWN * ANNOUNCEMENT + words + SIGNATURE;
     // Another plan's text may be longer than ours; twice is plenty to find the difference.
     let plan = 1 + (2 * plan_text + 4096).min(MOST_PLAN_TEXT);
-    (MODEL_FRAME_OVERHEAD + 8 * n_features).max(hello).max(plan)
+    (MODEL_FRAME_OVERHEAD + 8 * n_coordinates).max(hello).max(plan)
 }
 
 #[cfg(test)]

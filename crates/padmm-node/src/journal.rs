@@ -28,6 +28,8 @@ impl Level {
 pub struct Sent<'a> {
     /// The neighbour that it is sent to.
     pub to: SiteIndex,
+    /// Whose message it is: this site's own, or one that it passes on.
+    pub whose: SiteIndex,
     /// When in the run it is sent for the first time.
     pub turn: Turn,
     /// The whole frame, as it travels.

@@ -1,4 +1,4 @@
-//! What a site hands out when it is asked: its own signed frames, ready made. Reading it needs no records and no ledger, so
+//! What a site hands out when it is asked: its own signed frames, ready made, and those that it passes on. Reading it needs no records and no ledger, so
 //! neighbours get their answers, and signs of life, while the site computes.
 
 use std::collections::BTreeMap;
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use padmm_core::message::Turn;
+use padmm_core::message::{SiteIndex, StateDigest, Turn};
 
 use crate::frame::{Frame, Origin, Ready};
 use crate::identity::SecretKey;
@@ -16,7 +16,8 @@ pub type Bytes = Arc<[u8]>;
 
 #[derive(Default)]
 struct Inner {
-    messages: BTreeMap<Turn, Bytes>,
+    messages: BTreeMap<(Turn, SiteIndex), Bytes>,
+    state: Option<StateDigest>,
     plan_text: String,
     at: Option<Turn>,
     is_done: bool,
@@ -58,23 +59,36 @@ impl Outbox {
         Ready::say(self.origin, &self.key)
     }
 
-    /// Puts the message of a turn where neighbours can get it, for as long as the process lives.
-    pub fn put(&self, turn: Turn, bytes: Bytes) {
-        self.lock().messages.insert(turn, bytes);
+    /// Puts a site's message of a turn where neighbours can get it, for as long as the process lives.
+    pub fn put(&self, whose: SiteIndex, turn: Turn, bytes: Bytes) {
+        self.lock().messages.insert((turn, whose), bytes);
     }
 
-    /// This site's message of a turn, if it has left.
-    pub fn message(&self, turn: Turn) -> Option<Bytes> {
-        self.lock().messages.get(&turn).cloned()
+    /// A site's message of a turn: this site's own if it has left, another's if it is passed on.
+    pub fn message(&self, whose: SiteIndex, turn: Turn) -> Option<Bytes> {
+        self.lock().messages.get(&(turn, whose)).cloned()
     }
 
-    /// The `n` messages of the latest turns, newest last: what a neighbour that was away for a moment has missed.
-    pub fn latest(&self, n: usize) -> Vec<(Turn, Bytes)> {
+    /// The messages of the `n` latest turns, oldest first: what a neighbour that was away for a moment has missed.
+    pub fn latest(&self, n: usize) -> Vec<(SiteIndex, Turn, Bytes)> {
         let inner = self.lock();
-        let mut latest: Vec<_> =
-            inner.messages.iter().rev().take(n).map(|(&k, b)| (k, Arc::clone(b))).collect();
-        latest.reverse();
-        latest
+        let mut turns: Vec<Turn> = inner.messages.keys().map(|key| key.0).collect();
+        turns.dedup();
+        let Some(&first) = turns.get(turns.len().saturating_sub(n)) else { return vec![] };
+        let is_late = |(key, _): &(&(Turn, SiteIndex), &Bytes)| key.0 >= first;
+        let message =
+            |(&(turn, whose), bytes): (&(Turn, SiteIndex), &Bytes)| (whose, turn, Arc::clone(bytes));
+        inner.messages.iter().filter(is_late).map(message).collect()
+    }
+
+    /// Sets the public state that the next release is computed at, which its frame names.
+    pub fn set_state(&self, state: Option<StateDigest>) {
+        self.lock().state = state;
+    }
+
+    /// The public state that the next release is computed at.
+    pub fn state(&self) -> Option<StateDigest> {
+        self.lock().state
     }
 
     /// Sets what signs of life say: the turn that the site is in, and whether it has its model.
@@ -95,10 +109,10 @@ impl Outbox {
         self.sign(&Frame::Status { origin: self.origin, turn, counter, done })
     }
 
-    /// The answer to a request, if there is one; with the turn that it is the message of, for the log of what left.
-    pub fn answer(&self, request: &[u8]) -> Option<(Option<Turn>, Bytes)> {
+    /// The answer to a request, if there is one; with whose message of which turn it is, for the log of what left.
+    pub fn answer(&self, request: &[u8]) -> Option<(Option<(SiteIndex, Turn)>, Bytes)> {
         match Frame::decode(request).ok()? {
-            Frame::Request { turn } => Some((Some(turn), self.message(turn)?)),
+            Frame::Request { whose, turn } => Some((Some((whose, turn)), self.message(whose, turn)?)),
             Frame::RequestPlan => {
                 let text = self.lock().plan_text.clone();
                 Some((None, self.sign(&Frame::PlanText(text))))

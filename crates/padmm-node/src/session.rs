@@ -11,9 +11,9 @@
 //! | when a release may leave | `clearance` |
 //! | what is believed of what arrives | `receive` |
 //! | what is done when nothing arrives | `timers` |
-//! | how the run continues without a neighbour | `departure` |
+//! | how the run continues without a site | `departure` |
 //! | how it continues after a crash | `replay` |
-//! | what is known of a neighbour | `peer` |
+//! | what is known of a neighbour, and of who is heard | `peer` |
 
 mod clearance;
 mod departure;
@@ -29,6 +29,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use padmm_core::agent::{Agent, Outcome, Phase};
+use padmm_core::algorithm::Audience;
+use padmm_core::graph::Graph;
 use padmm_core::message::{SiteIndex, Stage, Turn};
 
 use crate::contract::Silence;
@@ -43,7 +45,7 @@ use crate::transport::Transport;
 use clearance::Pending;
 pub use error::SessionError;
 pub use peer::Neighbour;
-use peer::PeerState;
+use peer::{Backoff, PeerState, Speaker};
 
 /// A site's word that it continues without a neighbour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -75,6 +77,10 @@ pub struct SessionSetup {
     pub key: PublicKey,
     /// Everybody that this site exchanges frames with.
     pub neighbours: Vec<Neighbour>,
+    /// Who is whose neighbour.
+    pub graph: Graph,
+    /// The grids of every site's releases, round by round: a release must be on that of the plan.
+    pub grids: Vec<Vec<i32>>,
     /// What the plan says about a neighbour that gives no sign of life.
     pub silence: Silence,
     /// The words on the plan that are known already, this site's own among them.
@@ -112,6 +118,10 @@ pub struct Session {
     key: PublicKey,
     silence: Silence,
     peers: Vec<PeerState>,
+    /// Those whose releases are heard: the neighbours, or all other sites if releases are passed on.
+    speakers: Vec<Speaker>,
+    graph: Graph,
+    grids: Vec<Vec<i32>>,
     accepted: BTreeMap<SiteIndex, Accepted>,
     /// Sites that have said that all their edges work.
     ready: BTreeMap<SiteIndex, Ready>,
@@ -126,6 +136,8 @@ pub struct Session {
     journal: Arc<dyn Journal>,
     epsilons: Vec<f64>,
     departures: BTreeMap<Departure, Bytes>,
+    /// When to say again which edges are lost.
+    telling: Backoff,
     /// Whether the run has been entered in the ledger with everybody's word.
     started: bool,
     done: bool,
@@ -139,6 +151,12 @@ impl Session {
     pub fn new(setup: SessionSetup, now: Duration) -> Result<Self, SessionError> {
         let SessionSetup { names, start, key, neighbours, silence, accepted, outbox, .. } = setup;
         let run = start.run.clone();
+        let speakers: Vec<SiteIndex> = match setup.agent.audience() {
+            Audience::Neighbours => neighbours.iter().map(|n| n.site).collect(),
+            Audience::Everybody => {
+                (0..names.len()).map(SiteIndex).filter(|&site| site != outbox.origin().sender).collect()
+            }
+        };
         let started = {
             let ledger = setup.ledger.lock().expect("the ledger's holders do not panic");
             let state = ledger.state().run(&run);
@@ -155,6 +173,9 @@ impl Session {
             key,
             silence,
             peers: neighbours.into_iter().map(|n| PeerState::new(n, now)).collect(),
+            speakers: speakers.into_iter().map(|site| Speaker::new(site, now)).collect(),
+            graph: setup.graph,
+            grids: setup.grids,
             accepted: accepted.into_iter().map(|a| (a.site, a)).collect(),
             ready: BTreeMap::new(),
             pending: None,
@@ -167,6 +188,7 @@ impl Session {
             journal: setup.journal,
             epsilons: setup.epsilons,
             departures: BTreeMap::new(),
+            telling: Backoff::new(now),
             started,
             done: false,
             refused: BTreeMap::new(),
@@ -205,6 +227,15 @@ impl Session {
 
     fn peer(&mut self, site: SiteIndex) -> Option<&mut PeerState> {
         self.peers.iter_mut().find(|p| p.site() == site)
+    }
+
+    fn speaker(&mut self, site: SiteIndex) -> Option<&mut Speaker> {
+        self.speakers.iter_mut().find(|s| s.site == site)
+    }
+
+    /// Whether releases are passed on, so that every site hears all others.
+    fn hears_everybody(&self) -> bool {
+        self.agent.audience() == Audience::Everybody
     }
 
     fn living(&self) -> impl Iterator<Item = &PeerState> {
@@ -261,7 +292,7 @@ impl Session {
     /// Sends what is owed, for as long as something is owed and may leave.
     fn advance(&mut self, now: Duration, transport: &dyn Transport) -> Result<(), SessionError> {
         loop {
-            self.apply_departures(transport)?;
+            self.apply_departures(now, transport)?;
             self.clear(transport);
             self.note_ready(transport);
             match self.agent.phase() {
@@ -273,6 +304,7 @@ impl Session {
                     if !self.may_send(turn.stage)? {
                         return Ok(());
                     }
+                    self.outbox.set_state(self.agent.state(turn));
                     let message = match self.agent.poll_message() {
                         Ok(message) => message,
                         Err(error) => {
@@ -291,7 +323,7 @@ impl Session {
                     self.finish_turn()?;
                     self.waiting_since = now;
                     self.next_note = now + WAITING_NOTE / 3;
-                    self.peers.iter_mut().for_each(|p| p.requesting.again(now + FIRST_RETRY, FIRST_RETRY));
+                    self.speakers.iter_mut().for_each(|s| s.requesting.again(now + FIRST_RETRY, FIRST_RETRY));
                     self.mark_progress();
                 }
                 Phase::Receiving(_) => return Ok(()),

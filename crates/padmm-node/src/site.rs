@@ -5,6 +5,7 @@ mod acceptances;
 mod error;
 mod ledger_of_data;
 mod outputs;
+mod own_model;
 mod projected_spending;
 mod records;
 mod remembered;
@@ -32,6 +33,7 @@ use crate::transport::quic::{PeerAddress, QuicSetup, QuicTransport};
 pub use error::SiteError;
 pub use ledger_of_data::{DataChoice, fingerprint};
 pub use outputs::{Outputs, RunResult};
+pub use own_model::{OWN_MODEL, own_model};
 pub use projected_spending::{ProjectedSpending, projected_spending};
 pub use records::encode_records;
 
@@ -202,9 +204,12 @@ impl Site {
         journal: Arc<dyn Journal>,
         now: SystemTime,
     ) -> Result<SessionSetup, SiteError> {
-        let n_features = self.contract.space().n_features();
-        let drawn = ledger.state().run(&self.contract.hash().to_string()).map_or(0, |run| run.n_released());
-        let noise = (noise.make)(self.me, (drawn * n_features) as u64);
+        let released =
+            ledger.state().run(&self.contract.hash().to_string()).map_or(0, |run| run.n_released());
+        let schedule =
+            self.contract.calibration().agents[self.me.0].noise.as_ref().ok_or(SiteError::NoNoise)?;
+        let drawn: usize = (1..=released as u32).map(|round| schedule.n_coordinates(round)).sum();
+        let noise = (noise.make)(self.me, drawn as u64);
         let start =
             projected_spending::run_start(&self.contract, self.me, self.home.name(), noise.description())?;
         let ledger = Arc::new(Mutex::new(ledger));
@@ -247,6 +252,7 @@ impl Site {
                     turn: Turn::model(r.round),
                     entry: r.seq,
                     head: r.previous_head.0,
+                    state: outbox.state(),
                     payload: r.payload.clone(),
                 };
                 outbox.sign(&Frame::Model(model)).to_vec()
@@ -268,9 +274,8 @@ impl Site {
         let calibration = self.contract.calibration();
         let mut neighbours = vec![];
         for (site, card) in &self.cards {
-            let noise = calibration.agents[site.0].noise.as_ref().and_then(|s| s.as_gaussian()).cloned();
             let (folder, plan) = (self.home.ledgers(), self.contract.hash().0);
-            neighbours.push(remembered::neighbour(*site, card, noise, &lock(&ledger), &folder, &plan)?);
+            neighbours.push(remembered::neighbour(*site, card, &lock(&ledger), &folder, &plan)?);
         }
         let check = {
             let contract = Arc::clone(&self.contract);
@@ -289,6 +294,8 @@ impl Site {
             start,
             key: self.home.identity().public(),
             neighbours,
+            graph: self.contract.graph().clone(),
+            grids: calibration.agents.iter().map(|agent| agent.grids()).collect(),
             silence: self.contract.silence(),
             accepted: self.accepted.clone(),
             check_accepted: Box::new(check),
@@ -354,7 +361,9 @@ impl Site {
             relay: card.relay().map(str::to_owned),
         };
         let journal = Arc::clone(journal);
-        let n_features = self.contract.space().n_features();
+        let schedules = self.contract.calibration().agents.iter().filter_map(|agent| agent.noise.as_ref());
+        let lengths = schedules.flat_map(|s| (1..=s.rounds()).map(|round| s.n_coordinates(round)));
+        let n_coordinates = lengths.max().unwrap_or_default().max(self.contract.space().n_features());
         QuicSetup {
             me: self.me,
             secret: self.home.transport().to_bytes(),
@@ -362,14 +371,14 @@ impl Site {
             relay: self.home.card().relay().map(str::to_owned),
             peers: self.cards.iter().map(peer).collect(),
             largest_frame: largest_frame(
-                n_features,
+                n_coordinates,
                 self.contract.sites().len(),
                 self.contract.to_toml().len(),
             ),
             outbox: Arc::clone(outbox),
             mailbox: Arc::clone(mailbox),
-            on_answer: Arc::new(move |to, turn, bytes| {
-                journal.sent(&Sent { to, turn, bytes, again: true });
+            on_answer: Arc::new(move |to, (whose, turn), bytes| {
+                journal.sent(&Sent { to, whose, turn, bytes, again: true });
             }),
         }
     }

@@ -7,6 +7,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use common::network::*;
+use padmm_core::algorithm::{AlgorithmKind, CONSENSUS_NEWTON, P_ADMM};
 use padmm_core::message::SiteIndex;
 use padmm_node::contract;
 use padmm_node::ledger::SiteLedger;
@@ -16,14 +17,27 @@ use padmm_privacy::Payload;
 
 const ALL: [usize; 4] = [0, 1, 2, 3];
 
-fn waiting() -> &'static Consortium {
-    static WAITING: OnceLock<Consortium> = OnceLock::new();
-    WAITING.get_or_init(|| Consortium::new("ring", contract::Silence::Wait))
+/// One that talks to neighbours only, and one whose releases are passed on to everybody.
+const ALGORITHMS: [AlgorithmKind; 2] = [P_ADMM, CONSENSUS_NEWTON];
+
+fn waiting() -> impl Iterator<Item = &'static Consortium> {
+    static WAITING: OnceLock<[Consortium; 2]> = OnceLock::new();
+    let wait = contract::Silence::Wait;
+    WAITING.get_or_init(|| ALGORITHMS.map(|kind| Consortium::running(kind, 4, "ring", wait))).iter()
 }
 
-fn leaving() -> &'static Consortium {
-    static LEAVING: OnceLock<Consortium> = OnceLock::new();
-    LEAVING.get_or_init(|| Consortium::new("complete", LEAVE))
+fn leaving() -> impl Iterator<Item = &'static Consortium> {
+    static LEAVING: OnceLock<[Consortium; 2]> = OnceLock::new();
+    LEAVING.get_or_init(|| ALGORITHMS.map(|kind| Consortium::running(kind, 4, "complete", LEAVE))).iter()
+}
+
+/// What must be true of those that went on together: opposite duals, or where there are none the same model.
+fn agree(run: &Run<'_>, sites: &[usize]) {
+    if run.consortium.contract.plan().settings().algorithm == P_ADMM {
+        run.check_duals(sites);
+    } else {
+        sites.iter().for_each(|site| assert_eq!(run.models[site], run.models[&sites[0]]));
+    }
 }
 
 type Ending = (BTreeMap<usize, Vec<u64>>, Vec<Vec<Payload>>);
@@ -37,147 +51,168 @@ fn undisturbed(consortium: &Consortium) -> Ending {
 
 #[test]
 fn fifty_schedules_of_loss_repeats_delays_and_restarts_end_as_the_undisturbed_run() {
-    let (models, released) = undisturbed(waiting());
-    let mut restarts = 0;
-    for seed in 1..=50 {
-        let weather = Weather { loss: 0.2, repeats: 0.2, longest_delay: Duration::from_millis(400) };
-        let mut run = Run::with_all(waiting(), weather, seed);
-        // A site is killed every so often, and is back after a while.
-        let (mut state, mut away) = (seed, None);
-        while !run.are_done(&ALL) {
-            assert!(run.now < LONG, "seed {seed}:\n{}", run.notes.lines.lock().unwrap().join("\n"));
-            run.step();
-            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-            let dice = state >> 33;
-            match away {
-                Some((site, until)) if until <= run.now => {
-                    run.start(site);
-                    away = None;
+    for consortium in waiting() {
+        let (models, released) = undisturbed(consortium);
+        let mut restarts = 0;
+        for seed in 1..=50 {
+            let weather = Weather { loss: 0.2, repeats: 0.2, longest_delay: Duration::from_millis(400) };
+            let mut run = Run::with_all(consortium, weather, seed);
+            // A site is killed every so often, and is back after a while.
+            let (mut state, mut away) = (seed, None);
+            while !run.are_done(&ALL) {
+                assert!(run.now < LONG, "seed {seed}:\n{}", run.notes.lines.lock().unwrap().join("\n"));
+                run.step();
+                state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+                let dice = state >> 33;
+                match away {
+                    Some((site, until)) if until <= run.now => {
+                        run.start(site);
+                        away = None;
+                    }
+                    None if dice % 60 == 0 => {
+                        let site = (dice / 60 % 4) as usize;
+                        run.kill(site);
+                        restarts += 1;
+                        away = Some((site, run.now + Duration::from_millis(dice / 240 % 1500)));
+                    }
+                    _ => {}
                 }
-                None if dice % 60 == 0 => {
-                    let site = (dice / 60 % 4) as usize;
-                    run.kill(site);
-                    restarts += 1;
-                    away = Some((site, run.now + Duration::from_millis(dice / 240 % 1500)));
-                }
-                _ => {}
             }
+            assert_eq!(run.models, models, "seed {seed}");
+            assert_eq!(run.end(), released, "seed {seed}");
         }
-        assert_eq!(run.models, models, "seed {seed}");
-        assert_eq!(run.end(), released, "seed {seed}");
+        assert!(restarts > 100, "only {restarts} restarts");
     }
-    assert!(restarts > 100, "only {restarts} restarts");
 }
 
 #[test]
 fn a_plan_that_waits_never_drops_a_site_and_says_who_is_missing_since_when() {
-    let (models, released) = undisturbed(waiting());
-    let mut run = Run::with_all(waiting(), Weather::default(), 1);
-    run.until(|run| run.round(DOGWOOD) >= 2);
-    run.kill(DOGWOOD);
-    run.for_as_long_as(seconds(600));
-    for site in [0, 2] {
-        let line = run.sites[&site].session.waiting_for(run.now).unwrap();
-        assert!(line.contains("waiting for dogwood (silent for "), "{line}");
-        let silent: u64 =
-            line.split("silent for ").nth(1).unwrap().split(' ').next().unwrap().parse().unwrap();
-        assert!((590..=600).contains(&silent), "{line}");
-        assert!(run.departures(site).is_empty());
+    for consortium in waiting() {
+        let (models, released) = undisturbed(consortium);
+        let mut run = Run::with_all(consortium, Weather::default(), 1);
+        run.until(|run| run.round(DOGWOOD) >= 2);
+        run.kill(DOGWOOD);
+        run.for_as_long_as(seconds(600));
+        for site in [0, 2] {
+            let line = run.sites[&site].session.waiting_for(run.now).unwrap();
+            assert!(line.contains("waiting for dogwood (silent for "), "{line}");
+            let silent: u64 =
+                line.split("silent for ").nth(1).unwrap().split(' ').next().unwrap().parse().unwrap();
+            assert!((590..=600).contains(&silent), "{line}");
+            assert!(run.departures(site).is_empty());
+        }
+        assert!(run.notes.lines.lock().unwrap().iter().any(|l| l.contains("waiting for dogwood")));
+        run.start(DOGWOOD);
+        run.until(|run| run.are_done(&ALL));
+        assert_eq!(run.models, models);
+        assert_eq!(run.end(), released);
     }
-    assert!(run.notes.lines.lock().unwrap().iter().any(|l| l.contains("waiting for dogwood")));
-    run.start(DOGWOOD);
-    run.until(|run| run.are_done(&ALL));
-    assert_eq!(run.models, models);
-    assert_eq!(run.end(), released);
 }
 
 #[test]
 fn a_silent_site_is_left_by_all_and_the_others_finish_without_it() {
-    let mut run = Run::with_all(leaving(), Weather::default(), 1);
-    run.until(|run| run.round(DOGWOOD) >= 3);
-    run.kill(DOGWOOD);
-    run.until(|run| run.are_done(&[0, 1, 2]));
-    run.for_as_long_as(seconds(3));
-    let departures = run.departures(0);
-    assert_eq!(departures.len(), 3, "{departures:?}");
-    for site in [0, 1, 2] {
-        assert_eq!(run.departures(site), departures);
-        assert!(departures.iter().any(|d| (d.reporter, d.lost) == (SiteIndex(site), SiteIndex(DOGWOOD))));
+    for consortium in leaving() {
+        let mut run = Run::with_all(consortium, Weather::default(), 1);
+        run.until(|run| run.round(DOGWOOD) >= 3);
+        run.kill(DOGWOOD);
+        run.until(|run| run.are_done(&[0, 1, 2]));
+        run.for_as_long_as(seconds(3));
+        let departures = run.departures(0);
+        assert_eq!(departures.len(), 3, "{departures:?}");
+        for site in [0, 1, 2] {
+            assert_eq!(run.departures(site), departures);
+            assert!(departures.iter().any(|d| (d.reporter, d.lost) == (SiteIndex(site), SiteIndex(DOGWOOD))));
+        }
+        agree(&run, &[0, 1, 2]);
+        let released = run.end();
+        assert!(released[..3].iter().all(|r| r.len() == ROUNDS as usize));
     }
-    run.check_duals(&[0, 1, 2]);
-    let released = run.end();
-    assert!(released[..3].iter().all(|r| r.len() == ROUNDS as usize));
 }
 
 #[test]
 fn a_site_that_comes_back_after_it_was_left_stops_and_releases_nothing_more() {
-    let mut run = Run::with_all(leaving(), Weather::default(), 2);
-    run.until(|run| run.round(DOGWOOD) >= 3);
-    run.kill(DOGWOOD);
-    let before = run.released(DOGWOOD);
-    run.until(|run| run.are_done(&[0, 1, 2]));
-    run.start(DOGWOOD);
-    run.until(|run| run.stopped.contains_key(&DOGWOOD));
-    let error = &run.stopped[&DOGWOOD];
-    assert!(matches!(error, SessionError::Alone { .. }), "{error}");
-    assert!(error.to_string().contains("ash, birch, cedar"), "{error}");
-    assert_eq!(run.end()[DOGWOOD], before);
+    for consortium in leaving() {
+        let mut run = Run::with_all(consortium, Weather::default(), 2);
+        run.until(|run| run.round(DOGWOOD) >= 3);
+        run.kill(DOGWOOD);
+        let before = run.released(DOGWOOD);
+        run.until(|run| run.are_done(&[0, 1, 2]));
+        run.start(DOGWOOD);
+        run.until(|run| run.stopped.contains_key(&DOGWOOD));
+        let error = &run.stopped[&DOGWOOD];
+        assert!(matches!(error, SessionError::Alone { .. }), "{error}");
+        assert!(error.to_string().contains("ash, birch, cedar"), "{error}");
+        assert_eq!(run.end()[DOGWOOD], before);
+    }
 }
 
 #[test]
 fn a_site_that_hung_and_was_cut_off_stops_when_the_line_is_back() {
-    let mut run = Run::with_all(leaving(), Weather::default(), 3);
-    run.until(|run| run.round(DOGWOOD) >= 3);
-    run.hanging.insert(DOGWOOD);
-    (0..3).for_each(|site| run.cut(site, DOGWOOD));
-    run.until(|run| run.are_done(&[0, 1, 2]));
-    (0..3).for_each(|site| run.mend(site, DOGWOOD));
-    run.for_as_long_as(seconds(1));
-    run.hanging.clear();
-    run.until(|run| run.stopped.contains_key(&DOGWOOD));
-    assert!(matches!(run.stopped[&DOGWOOD], SessionError::Alone { .. }));
-    run.end();
+    for consortium in leaving() {
+        let mut run = Run::with_all(consortium, Weather::default(), 3);
+        run.until(|run| run.round(DOGWOOD) >= 3);
+        run.hanging.insert(DOGWOOD);
+        (0..3).for_each(|site| run.cut(site, DOGWOOD));
+        run.until(|run| run.are_done(&[0, 1, 2]));
+        (0..3).for_each(|site| run.mend(site, DOGWOOD));
+        run.for_as_long_as(seconds(1));
+        run.hanging.clear();
+        run.until(|run| run.stopped.contains_key(&DOGWOOD));
+        assert!(matches!(run.stopped[&DOGWOOD], SessionError::Alone { .. }));
+        run.end();
+    }
 }
 
 #[test]
 fn both_parts_of_a_network_that_falls_apart_go_on() {
-    let mut run = Run::with_all(leaving(), Weather::default(), 4);
-    run.until(|run| ALL.iter().all(|&i| run.round(i) >= 2));
-    for (a, b) in [(0, 2), (0, 3), (1, 2), (1, 3)] {
-        run.cut(a, b);
+    for consortium in leaving() {
+        let mut run = Run::with_all(consortium, Weather::default(), 4);
+        run.until(|run| ALL.iter().all(|&i| run.round(i) >= 2));
+        for (a, b) in [(0, 2), (0, 3), (1, 2), (1, 3)] {
+            run.cut(a, b);
+        }
+        run.until(|run| run.are_done(&ALL));
+        run.for_as_long_as(seconds(3));
+        for part in [[0, 1], [2, 3]] {
+            assert_eq!(run.departures(part[0]), run.departures(part[1]));
+            assert_eq!(run.departures(part[0]).len(), 4);
+            assert!(
+                run.departures(part[0])
+                    .iter()
+                    .all(|d| part.contains(&d.reporter.0) && !part.contains(&d.lost.0))
+            );
+            agree(&run, &part);
+        }
+        run.end();
     }
-    run.until(|run| run.are_done(&ALL));
-    run.for_as_long_as(seconds(3));
-    for part in [[0, 1], [2, 3]] {
-        assert_eq!(run.departures(part[0]), run.departures(part[1]));
-        assert_eq!(run.departures(part[0]).len(), 4);
-        assert!(
-            run.departures(part[0]).iter().all(|d| part.contains(&d.reporter.0) && !part.contains(&d.lost.0))
-        );
-        run.check_duals(&part);
-    }
-    run.end();
 }
 
 #[test]
 fn a_slow_site_that_gives_signs_of_life_is_never_left() {
-    let (models, released) = undisturbed(leaving());
-    let mut run = Run::with_all(leaving(), Weather::default(), 5);
-    run.until(|run| run.round(DOGWOOD) >= 2);
-    run.hanging.insert(DOGWOOD);
-    run.for_as_long_as(seconds(300));
-    run.hanging.clear();
-    run.until(|run| run.are_done(&ALL));
-    assert!((0..4).all(|site| run.departures(site).is_empty()));
-    assert_eq!(run.models, models);
-    assert_eq!(run.end(), released);
+    for consortium in leaving() {
+        let (models, released) = undisturbed(consortium);
+        let mut run = Run::with_all(consortium, Weather::default(), 5);
+        run.until(|run| run.round(DOGWOOD) >= 2);
+        run.hanging.insert(DOGWOOD);
+        run.for_as_long_as(seconds(300));
+        run.hanging.clear();
+        run.until(|run| run.are_done(&ALL));
+        assert!((0..4).all(|site| run.departures(site).is_empty()));
+        assert_eq!(run.models, models);
+        assert_eq!(run.end(), released);
+    }
 }
 
 /// On a path the first site hears of the last one's word from those between.
 #[test]
 fn a_run_starts_only_with_every_sites_word() {
-    let path = Consortium::new("path", LEAVE);
-    let mut run = Run::new(&path, Weather::default(), 6);
+    for kind in ALGORITHMS {
+        starts_with_every_word(&Consortium::running(kind, 4, "path", LEAVE));
+    }
+}
+
+fn starts_with_every_word(path: &Consortium) {
+    let mut run = Run::new(path, Weather::default(), 6);
     (0..DOGWOOD).for_each(|site| run.start(site));
     run.for_as_long_as(seconds(60));
     assert!(run.sites.values().all(|s| !s.session.is_started()));
@@ -231,10 +266,10 @@ fn an_edge_that_never_works_costs_nobody_anything_and_is_named() {
 /// A site that has begun and is started again still gives its word to one that has not.
 #[test]
 fn a_site_that_was_ready_says_so_after_a_restart() {
-    let path = Consortium::of(3, "path", contract::Silence::Wait);
-    for seed in 1..=20 {
+    let path = ALGORITHMS.map(|kind| Consortium::running(kind, 3, "path", contract::Silence::Wait));
+    for (path, seed) in path.iter().flat_map(|path| (1..=20).map(move |seed| (path, seed))) {
         let weather = Weather { loss: 0.5, repeats: 0.1, longest_delay: Duration::from_millis(300) };
-        let mut run = Run::with_all(&path, weather, seed);
+        let mut run = Run::with_all(path, weather, seed);
         run.until(|run| run.sites.values().any(|s| s.session.is_started()));
         let begun: Vec<usize> = (0..3).filter(|site| run.sites[site].session.is_started()).collect();
         for site in begun {
@@ -242,6 +277,59 @@ fn a_site_that_was_ready_says_so_after_a_restart() {
             run.start(site);
         }
         run.until(|run| run.are_done(&[0, 1, 2]));
+        run.end();
+    }
+}
+
+/// On a path a release goes through every site to the last one, is kept by each of them, and outlives the edge over which it came.
+#[test]
+fn releases_are_passed_on_along_a_path_and_survive_restarts() {
+    let path = Consortium::running(CONSENSUS_NEWTON, 5, "path", contract::Silence::Wait);
+    const PATH: [usize; 5] = [0, 1, 2, 3, 4];
+    let mut run = Run::with_all(&path, Weather::default(), 1);
+    run.until(|run| run.are_done(&PATH));
+    let (models, released) = (run.models.clone(), run.end());
+    PATH.iter().for_each(|site| assert_eq!(models[site], models[&0]));
+    for seed in 1..=20 {
+        let weather = Weather { loss: 0.3, repeats: 0.2, longest_delay: Duration::from_millis(300) };
+        let mut run = Run::with_all(&path, weather, seed);
+        for round in 1..=4 {
+            let site = (seed as usize + round) % 5;
+            run.until(|run| run.round(site) >= round as u32);
+            run.kill(site);
+            run.for_as_long_as(Duration::from_millis(100 * seed));
+            run.start(site);
+        }
+        run.until(|run| run.are_done(&PATH));
+        assert_eq!(run.models, models, "seed {seed}");
+        assert_eq!(run.end(), released, "seed {seed}");
+    }
+}
+
+/// In a ring the loss of an edge costs nobody anything, and that of a site only its own records.
+#[test]
+fn a_lost_edge_is_no_lost_site_where_releases_are_passed_on() {
+    let ring = Consortium::running(CONSENSUS_NEWTON, 5, "ring", LEAVE);
+    const RING: [usize; 5] = [0, 1, 2, 3, 4];
+    let mut run = Run::with_all(&ring, Weather::default(), 1);
+    run.until(|run| run.are_done(&RING));
+    let (models, released) = (run.models.clone(), run.end());
+    for seed in 1..=10 {
+        let weather = Weather { loss: 0.1, repeats: 0.1, longest_delay: Duration::from_millis(200) };
+        let mut run = Run::with_all(&ring, weather, seed);
+        run.until(|run| run.round(0) >= 2);
+        run.cut(1, 2);
+        run.until(|run| run.are_done(&RING));
+        assert!(!run.departures(0).is_empty(), "seed {seed}");
+        assert_eq!(run.models, models, "seed {seed}");
+        assert_eq!(run.end(), released, "seed {seed}");
+        let mut run = Run::with_all(&ring, weather, seed);
+        run.until(|run| run.round(0) >= 2);
+        run.kill(DOGWOOD);
+        let left = [0, 1, 2, 4];
+        run.until(|run| run.are_done(&left));
+        left.iter().for_each(|site| assert_eq!(run.models[site], run.models[&0], "seed {seed}"));
+        assert_ne!(run.models[&0], models[&0], "seed {seed}");
         run.end();
     }
 }

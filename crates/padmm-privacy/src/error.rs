@@ -69,6 +69,9 @@ pub enum PrivacyError {
         "round {round} uses no data and was not paid for, so nothing may be released in it; pass the round instead"
     )]
     FreeRound { round: u32 },
+    /// A mechanism for points was given a sum, or one for sums something else.
+    #[error("what was computed is not of the kind, length or unit that the mechanism adds noise to")]
+    WrongKind,
     /// The ledger's cap would be exceeded.
     #[error(
         "this release costs rho = {charge}, but {spent} of the allowed {cap} is already spent; \

@@ -5,7 +5,7 @@ use std::fmt;
 
 use crate::error::PrivacyError;
 use crate::ledger::{Debit, Ledger};
-use crate::mechanism::{Certified, Drawn, Mechanism, Payload};
+use crate::mechanism::{Computed, Drawn, Mechanism, Payload};
 use crate::report::PrivacyReport;
 use crate::sample::NoiseSource;
 
@@ -101,10 +101,10 @@ impl Gate {
     /// Guarantee: there is one payload for (run, site, round), for ever, and it is returned only if its charge is in the ledger. A
     /// failure after the debit leaves the debit and no release; that round is over, and the next is the one after it.
     /// A round that was repeated or skipped is refused before anything else happens.
-    pub fn release<E: From<PrivacyError>>(
+    pub fn release<C: Into<Computed>, E: From<PrivacyError>>(
         &mut self,
         round: u32,
-        compute: impl FnOnce(&Drawn) -> Result<Certified, E>,
+        compute: impl FnOnce(&Drawn) -> Result<C, E>,
     ) -> Result<Release<Payload>, E> {
         if round != self.next_round {
             return Err(PrivacyError::RoundOutOfOrder { expected: self.next_round, found: round }.into());
@@ -120,8 +120,8 @@ impl Gate {
         self.ledger.debit(&debit)?;
         self.next_round = round.saturating_add(1);
         let drawn = self.mechanism.draw(round, self.noise.as_mut())?;
-        let certified = compute(&drawn)?;
-        let value = self.mechanism.seal(round, &certified, drawn)?;
+        let computed = compute(&drawn)?;
+        let value = self.mechanism.seal(round, computed.into(), drawn)?;
         value.check()?;
         self.ledger.record(&debit, &value)?;
         Ok(self.hand_out(round, value))

@@ -57,7 +57,10 @@ pub use error::{PrivacyError, require};
 pub use event::{Event, folded_mean_up};
 pub use gate::{Gate, Release};
 pub use ledger::{Debit, Ledger, MemoryLedger};
-pub use mechanism::{Certified, Drawn, GridGaussian, Mechanism, Payload, RequiredCertificate};
+pub use mechanism::{
+    Certified, ClippedSum, Computed, Drawn, GridGaussian, Mechanism, Payload, RequiredCertificate,
+    SumGaussian, SumRound, SumSchedule, Terms,
+};
 pub use normal::{mills_ratio_down, mills_ratio_up};
 pub use promise::{Promise, Stopping};
 pub use public::{PeerRelease, PublicVector};

@@ -128,6 +128,13 @@ impl PublicVector {
         }
     }
 
+    /// Rewrites the coordinates by a computation that reads nothing but releases and public constants. The type cannot see that: like the
+    /// factors above, what the closure captures must be public. The place for it is a function that is handed nothing else, such as
+    /// the end of an algorithm's turn.
+    pub fn rewrite(&mut self, compute: impl FnOnce(&mut [f64])) {
+        compute(&mut self.values);
+    }
+
     /// The coordinates, for reading only.
     pub fn as_slice(&self) -> &[f64] {
         &self.values

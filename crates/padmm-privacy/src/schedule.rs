@@ -24,6 +24,16 @@ pub trait Schedule: Any + fmt::Debug + Send + Sync {
     /// What round `round`, counted from 1, does to the data; `None` for a free round and outside the schedule.
     fn event(&self, round: u32) -> Option<Event>;
 
+    /// Coordinates of round `round`'s release, where rounds differ.
+    fn n_coordinates(&self, _round: u32) -> usize {
+        self.n_features()
+    }
+
+    /// Exponent of the step of the grid that round `round` is released on; `None` without a grid and outside the schedule.
+    fn grid_exponent(&self, _round: u32) -> Option<i32> {
+        None
+    }
+
     /// Standard deviation of one coordinate of round `round`'s noise; `None` for a free round and outside the schedule.
     fn noise_std(&self, round: u32) -> Option<f64>;
 
@@ -111,6 +121,10 @@ impl Schedule for NoiseSchedule {
 
     fn mechanism(&self, required: RequiredCertificate) -> Result<Box<dyn Mechanism>, PrivacyError> {
         Ok(Box::new(GridGaussian::new(self.clone(), required)?))
+    }
+
+    fn grid_exponent(&self, round: u32) -> Option<i32> {
+        (1..=self.rounds()).contains(&round).then(|| self.grid_exponent(round))
     }
 
     fn as_gaussian(&self) -> Option<&NoiseSchedule> {

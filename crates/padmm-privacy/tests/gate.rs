@@ -60,9 +60,9 @@ impl Mechanism for RecordingMechanism {
     fn draw(&self, round: u32, source: &mut dyn NoiseSource) -> Result<Drawn, PrivacyError> {
         self.inner.draw(round, source)
     }
-    fn seal(&self, round: u32, certified: &Certified, drawn: Drawn) -> Result<Payload, PrivacyError> {
+    fn seal(&self, round: u32, computed: Computed, drawn: Drawn) -> Result<Payload, PrivacyError> {
         note(&self.log, "seal");
-        self.inner.seal(round, certified, drawn)
+        self.inner.seal(round, computed, drawn)
     }
     fn report(&self) -> Option<PrivacyReport> {
         self.inner.report()
@@ -169,7 +169,7 @@ fn a_failed_compute_seals_nothing_and_stays_charged() {
     let result: Result<_, PrivacyError> = gate.release(1, |drawn| {
         assert!(drawn.visible_noise().is_none(), "output perturbation hides its noise from the computation");
         assert_eq!(format!("{drawn:?}"), "Drawn(round 1, hidden)");
-        Err(PrivacyError::CertificateMissing)
+        Err::<Certified, _>(PrivacyError::CertificateMissing)
     });
     assert!(result.is_err());
     assert_eq!(steps(&log), ["describe", "debit", "draw"]);
@@ -250,14 +250,14 @@ fn gate_on(ledger: Kept, noise: i64, log: &Log) -> Gate {
 fn after_a_restart_a_recorded_round_is_the_same_payload_without_charge_or_draw() {
     let (ledger, log) = (Kept::default(), Log::default());
     let mut gate = gate_on(ledger.clone(), 5, &log);
-    let first = gate.release::<PrivacyError>(1, |_| Ok(good())).unwrap();
+    let first = gate.release::<_, PrivacyError>(1, |_| Ok(good())).unwrap();
     drop(gate);
     log.lock().unwrap().clear();
     // Other noise and another point: what was recorded is what is released, for ever.
     let mut again = gate_on(ledger.reopened(), 99, &log);
     let other = Certified { point: vec![7.0; 3], residual: 0.0 };
     let mut ran = false;
-    let repeated = again.release::<PrivacyError>(1, |_| {
+    let repeated = again.release::<_, PrivacyError>(1, |_| {
         ran = true;
         Ok(other)
     });
@@ -265,7 +265,7 @@ fn after_a_restart_a_recorded_round_is_the_same_payload_without_charge_or_draw()
     assert!(ran, "the caller's state is made again");
     assert!(steps(&log).is_empty(), "nothing is drawn");
     assert_eq!((again.debits().len(), again.next_round()), (1, 2));
-    again.release::<PrivacyError>(2, |_| Ok(good())).unwrap();
+    again.release::<_, PrivacyError>(2, |_| Ok(good())).unwrap();
     assert_eq!(ledger.payloads.lock().unwrap().len(), 2);
 }
 
@@ -273,7 +273,7 @@ fn after_a_restart_a_recorded_round_is_the_same_payload_without_charge_or_draw()
 fn what_could_not_be_recorded_is_not_released() {
     let log = Log::default();
     let mut gate = gate_on(Kept { is_full: true, ..Kept::default() }, 5, &log);
-    let error = gate.release::<PrivacyError>(1, |_| Ok(good())).unwrap_err();
+    let error = gate.release::<_, PrivacyError>(1, |_| Ok(good())).unwrap_err();
     assert!(matches!(error, PrivacyError::LedgerFailed { .. }), "{error}");
 }
 
@@ -344,10 +344,10 @@ fn noise_of_another_round_or_kind_is_refused() {
     let foreign = PrivacyError::ForeignNoise { round: 1 };
     let mut noise = FakeNoise { log: Log::default(), value: 0 };
     let other_round = mechanism.draw(2, &mut noise).unwrap();
-    assert_eq!(mechanism.seal(1, &good(), other_round).unwrap_err(), foreign);
+    assert_eq!(mechanism.seal(1, good().into(), other_round).unwrap_err(), foreign);
     let other_kind = Drawn::visible(1, vec![0.0; 3]);
     assert_eq!(other_kind.visible_noise(), Some(&[0.0; 3][..]));
-    assert_eq!(mechanism.seal(1, &good(), other_kind).unwrap_err(), foreign);
+    assert_eq!(mechanism.seal(1, good().into(), other_kind).unwrap_err(), foreign);
 }
 
 #[test]

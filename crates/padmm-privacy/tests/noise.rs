@@ -137,7 +137,7 @@ fn a_released_vector_has_the_noise_that_was_charged() {
     assert!(gate.noise_is_secure());
     for round in 1..=2 {
         let point = Certified { point: vec![1.0; FEATURES], residual: 1e-7 };
-        let released = gate.release::<PrivacyError>(round, |_| Ok(point)).unwrap();
+        let released = gate.release::<_, PrivacyError>(round, |_| Ok(point)).unwrap();
         let std = schedule.noise_std(round);
         let squares = released.value().to_vec().into_iter().map(|v| ((v - 1.0) / std).powi(2));
         let variance = squares.sum::<f64>() / FEATURES as f64;

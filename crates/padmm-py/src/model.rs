@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2};
+use padmm_core::model::ModelError;
+use padmm_core::own::{OwnInputs, fit};
 use padmm_core::schema::Label;
 use pyo3::prelude::*;
 
@@ -49,16 +51,41 @@ impl Model {
 
 #[pymethods]
 impl Model {
-    /// Reads a `model.json` from a file.
+    /// Reads a `model.json` or an `own-model.json` from a file: whoever has it in Python predicts with it.
     #[staticmethod]
     fn load(path: PathBuf) -> PyResult<Self> {
-        Ok(Self { inner: padmm_data::read_model(&path).map_err(Failure::from)? })
+        Ok(Self { inner: padmm_data::read_model_inside(&path).map_err(Failure::from)? })
     }
 
-    /// From the text of a `model.json`.
+    /// From the text of such a file.
     #[staticmethod]
     fn from_json(text: &str) -> PyResult<Self> {
-        Ok(Self { inner: padmm_core::model::Model::from_json(text).map_err(Failure::from)? })
+        Ok(Self { inner: padmm_core::model::Model::from_json_inside(text).map_err(Failure::from)? })
+    }
+
+    /// Whether it is a site's own model, which must not leave the site.
+    #[getter]
+    fn is_own(&self) -> bool {
+        self.inner.is_own()
+    }
+
+    /// The site's own model from this joint one and the site's records, which the model's schema has encoded.
+    fn fit_own(&self, py: Python<'_>, encoded: &Encoded) -> PyResult<Self> {
+        if self.inner.is_own() {
+            return Err(Failure::from(ModelError::Own).into());
+        }
+        let Encoded { inner: encoded, .. } = encoded;
+        if encoded.records.n_features() != self.inner.values().len() {
+            return Err(Failure::general("the records are encoded by another schema than the model's").into());
+        }
+        let inputs = OwnInputs {
+            records: &encoded.records,
+            space: &encoded.features,
+            loss: self.inner.loss(),
+            joint: self.inner.values(),
+        };
+        let found = py.detach(|| fit(&inputs, true));
+        Ok(Self { inner: self.inner.own(&found).map_err(Failure::from)? })
     }
 
     /// The text of a `model.json`.

@@ -73,6 +73,23 @@ impl SimulationResult {
         self.finished.record.trace_csv()
     }
 
+    /// Why the kept model is no better than the same answer for everybody; none if it is better.
+    fn worthless(&self) -> Option<String> {
+        self.finished.record.worthless()
+    }
+
+    /// How far the kept model's loss is above the pooled optimum's, as a part of it.
+    #[getter]
+    fn excess_loss(&self) -> f64 {
+        self.finished.record.excess_loss()
+    }
+
+    /// The same in the objective, which nothing is below.
+    #[getter]
+    fn excess_objective(&self) -> Option<f64> {
+        self.finished.record.excess_objective()
+    }
+
     /// The first site's kept model of the first run.
     fn coefficients<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
         self.finished.model.clone().into_pyarray(py)
@@ -103,9 +120,9 @@ impl SimulationResult {
         };
         let privacy = record.privacy.as_ref().map(serde_json::to_value).transpose().map_err(wrong)?;
         let model = &self.finished.model;
-        let inner =
-            padmm_core::model::Model::new(self.schema.clone(), settings.loss, model, privacy, provenance)
-                .map_err(Failure::from)?;
+        let schema = settings.schema_of_model(self.schema.clone());
+        let inner = padmm_core::model::Model::new(schema, settings.loss, model, privacy, provenance)
+            .map_err(Failure::from)?;
         Ok(Model { inner })
     }
 }

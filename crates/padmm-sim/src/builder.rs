@@ -213,7 +213,8 @@ impl Simulation {
             .to_owned(),
         };
         let privacy = record.privacy.as_ref().and_then(|privacy| serde_json::to_value(privacy).ok());
-        let model = Model::new(schema, settings.loss, &values, privacy, provenance)?;
+        let model =
+            Model::new(settings.schema_of_model(schema), settings.loss, &values, privacy, provenance)?;
         Ok(Finished { record, model, privacy: Privacy(worst) })
     }
 

@@ -7,6 +7,7 @@ mod builder;
 pub mod metrics;
 pub mod noise;
 mod optimum;
+pub mod own;
 pub mod record;
 mod settings;
 mod simulation;
@@ -41,7 +42,7 @@ pub enum SimError {
     Stopped,
     /// A split that is not known.
     #[error(
-        "`split = {text}` is not known: use even, site, label-skew:ALPHA or size-skew:ALPHA with ALPHA above 0"
+        "`split = {text}` is not known: use even, site, label-skew:ALPHA, size-skew:ALPHA or graded:RATIO with a number above 0"
     )]
     UnknownSplit { text: String },
     /// A holdout that is not known.

@@ -5,18 +5,28 @@ use std::sync::Arc;
 use padmm_core::data::{Dataset, FeatureSpace};
 use padmm_core::evaluate::score;
 use padmm_core::loss::Loss;
-use padmm_core::objective::{Objective, ObjectiveBuffers, Part};
+use padmm_core::metrics::BestConstant;
+use padmm_core::objective::{Objective, Part};
 use padmm_core::plan::Plan;
 use padmm_core::regularizer::RegularizerTerm;
 use padmm_core::solver::{Solver, Status};
 
 use crate::SimError;
-use crate::metrics::Evaluation;
+use crate::metrics::{Evaluation, RunObjective};
 use crate::record::Optimum;
 
 /// Accuracy of a model on one site's records that were set aside; none for regression or without records.
 pub(crate) fn site_accuracy(loss: Loss, test: &Dataset, model: &[f64]) -> Option<f64> {
     if test.n_records() == 0 { None } else { score(loss, &[test], model, true).accuracy }
+}
+
+/// The best constant: its loss on the training records, its accuracy on those that are evaluated.
+pub(crate) fn best_constant(loss: Loss, train: &[&Dataset], test: &Dataset) -> BestConstant {
+    let constant = BestConstant::of(loss, train);
+    if test.n_records() == 0 {
+        return constant;
+    }
+    BestConstant { accuracy: BestConstant::of(loss, &[test]).accuracy, ..constant }
 }
 
 /// Minimises `Σ_i f_i` over all records at once — EQUATIONS §1, eq. (1): what a pooled data set would give.
@@ -28,7 +38,13 @@ pub(crate) fn pooled_optimum(
 ) -> Result<(Vec<f64>, Optimum), SimError> {
     let settings = plan.settings();
     let n_agents = shards.len() as f64;
-    let parts: Vec<Part> = shards.iter().map(|s| Part::mean(s)).collect();
+    let n_records: Vec<usize> = shards.iter().map(|s| s.n_records()).collect();
+    let weights = settings.weights.factors(&n_records);
+    let parts: Vec<Part> = shards
+        .iter()
+        .zip(weights)
+        .map(|(data, weight)| Part { data, weight: weight / data.n_records() as f64 })
+        .collect();
     // Σ_i R/N = R: the whole regulariser, once.
     let penalty = RegularizerTerm::new(&settings.regularizer, space, 1.0);
     // Without strong convexity a minimiser may not exist; a ridge far below any other term makes it one.
@@ -40,16 +56,17 @@ pub(crate) fn pooled_optimum(
         return Err(SimError::NoOptimum { tolerance, residual: solution.residual });
     }
     let x = solution.point;
-    let value = objective.value(&x, &mut ObjectiveBuffers::default()) / n_agents;
     let train: Vec<&Dataset> = shards.iter().map(|s| &**s).collect();
-    let (scores, _) = Evaluation { loss: settings.loss, train: &train, test, rank: true }.one(&x);
+    let evaluation = Evaluation { loss: settings.loss, train: &train, test, rank: true };
+    let scores = evaluation.finished(&[&x], &RunObjective::new(plan, space, &n_records));
     let norm = x.iter().map(|v| v * v).sum::<f64>().sqrt();
     let optimum = Optimum {
         loss: scores.loss,
-        objective: value,
+        objective: scores.objective.unwrap_or(f64::NAN),
         norm,
         accuracy: scores.accuracy,
         auc: scores.auc,
+        calibration: scores.calibration,
         site_accuracy: vec![],
     };
     Ok((x, optimum))

@@ -1,12 +1,14 @@
 //! The record of a simulation: everything that a figure, a table or a repetition needs, in one JSON file.
 
 use padmm_core::algorithm::AlgorithmKind;
+use padmm_core::metrics::{BestConstant, Recalibration};
 use padmm_core::plan::{Plan, PlanDraft};
-use padmm_privacy::{Compositions, PrivacyReport, SensitivityBasis};
+use padmm_privacy::{Compositions, PrivacyReport, Schedule, SensitivityBasis};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::metrics::{ModelMetrics, RoundMetrics};
+use crate::own::SiteModels;
 use crate::split::{Holdout, Split};
 
 /// The record's format; a change that old readers cannot follow gets a new number.
@@ -29,6 +31,9 @@ pub struct Record {
     pub charges: Vec<Charges>,
     /// The pooled problem's minimiser, which a network without noise approaches.
     pub optimum: Optimum,
+    /// What the same answer for everybody would give: loss on the training records, accuracy on the evaluation records.
+    #[serde(default)]
+    pub constant: Option<BestConstant>,
     /// The same network without noise, if it was run.
     pub reference: Option<RunRecord>,
     /// Independent runs with noise, by number.
@@ -173,12 +178,20 @@ pub struct Charges {
     pub rho_per_round: Vec<f64>,
 }
 
+impl Charges {
+    /// What the schedule charges a site in every round; a free round costs nothing.
+    pub(crate) fn of(site: &str, schedule: &dyn Schedule) -> Self {
+        let rho_per_round = (1..=schedule.rounds()).map(|round| schedule.rho(round)).collect();
+        Self { site: site.to_owned(), sensitivity: schedule.report().sensitivity, rho_per_round }
+    }
+}
+
 /// The minimiser of the pooled problem.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Optimum {
     /// Mean loss on all training records, without regulariser.
     pub loss: f64,
-    /// What it minimises: the mean over sites of their mean losses, plus `R/N`.
+    /// What it minimises: the sites' mean losses with their weights, plus `R/N`.
     pub objective: f64,
     /// Euclidean norm of the coefficients.
     pub norm: f64,
@@ -186,6 +199,9 @@ pub struct Optimum {
     pub accuracy: Option<f64>,
     /// On the evaluation records; `None` for regression.
     pub auc: Option<f64>,
+    /// Whether its margins are log-odds, on the evaluation records.
+    #[serde(default)]
+    pub calibration: Option<Recalibration>,
     /// Accuracy at each site on its own records that were set aside; empty if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub site_accuracy: Vec<Option<f64>>,
@@ -205,6 +221,9 @@ pub struct RunRecord {
     /// Accuracy of each site's kept model on that site's own records that were set aside; empty if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub site_accuracy: Vec<Option<f64>>,
+    /// What each site would make of the model for itself; empty if that was not asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub own_models: Vec<SiteModels>,
 }
 
 /// A mean over runs, with their spread.
@@ -236,15 +255,60 @@ pub struct Summary {
     pub pooled_loss: MeanStd,
     /// The models that sites keep, on all records.
     pub model_loss: MeanStd,
+    /// What the run minimises, of the models that sites keep.
+    #[serde(default)]
+    pub model_objective: Option<MeanStd>,
     /// Accuracy of the models that sites keep.
     pub accuracy: Option<MeanStd>,
     /// AUC of the models that sites keep.
     pub auc: Option<MeanStd>,
-    /// What accuracy and AUC were computed on: "held-out records" or "training records".
+    /// Whether the margins of the models that sites keep are log-odds, mean over runs.
+    #[serde(default)]
+    pub calibration: Option<Recalibration>,
+    /// What accuracy, AUC and calibration were computed on: "held-out records" or "training records".
     pub evaluated_on: String,
 }
 
 impl Record {
+    /// How far the models that sites keep are above the pooled optimum in loss, as a part of it; below zero where they fit the records
+    /// better than the regularised optimum does.
+    pub fn excess_loss(&self) -> f64 {
+        self.summary.model_loss.mean / self.optimum.loss - 1.0
+    }
+
+    /// The same in the objective, which nothing is below; `None` in records of older programs.
+    pub fn excess_objective(&self) -> Option<f64> {
+        Some(self.summary.model_objective.as_ref()?.mean / self.optimum.objective - 1.0)
+    }
+
+    /// Why the models that sites keep are worth nothing, if they are: the same answer for everybody is as good.
+    pub fn worthless(&self) -> Option<String> {
+        let constant = self.constant?;
+        let pair = |a: Option<f64>, b: Option<f64>| Some((a?, b?));
+        let (accuracy, loss) = (self.summary.accuracy.as_ref().map(|m| m.mean), self.summary.model_loss.mean);
+        let mut reasons = vec![];
+        if let Some((found, larger)) = pair(accuracy, constant.accuracy).filter(|(a, b)| a <= b) {
+            let neither = self.optimum.accuracy.is_some_and(|best| best <= larger);
+            let neither = if neither { ", nor does the pooled optimum" } else { "" };
+            reasons.push(format!(
+                "its accuracy of {found:.4} does not beat that of always answering the larger class, {larger:.4}{neither}"
+            ));
+        }
+        // A NaN is no better either.
+        if loss.is_nan() || loss >= constant.loss {
+            let neither =
+                if self.optimum.loss >= constant.loss { ", nor does the pooled optimum" } else { "" };
+            reasons.push(format!(
+                "its loss of {loss:.4} does not beat that of the base rate alone, {:.4}{neither}",
+                constant.loss
+            ));
+        }
+        let reasons = reasons.join("; ");
+        (!reasons.is_empty()).then(|| {
+            format!("the model that sites keep is no better than the same answer for everybody: {reasons}")
+        })
+    }
+
     /// The traces as CSV, one line for each run and round.
     pub fn trace_csv(&self) -> String {
         let mut text = String::from(

@@ -26,7 +26,7 @@ pub fn simulation_settings() -> Vec<Setting> {
             Data,
             Text,
             "HOW",
-            "even, site, label-skew:ALPHA or size-skew:ALPHA [default: site if the data has sites and the number of agents is not given, else even]",
+            "even, site, label-skew:ALPHA, size-skew:ALPHA or graded:RATIO, where the largest agent has RATIO times the records of the smallest [default: site if the data has sites and the number of agents is not given, else even]",
         ),
         setting(
             "holdout",

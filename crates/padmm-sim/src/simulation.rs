@@ -7,11 +7,14 @@ use std::time::Instant;
 use padmm_baselines::ADMM;
 use padmm_baselines::mechanism::Unprotected;
 use padmm_core::agent::{Agent, AgentSetup, Outcome};
+use padmm_core::algorithm::Audience;
 use padmm_core::calibration::{Calibration, NetworkFacts};
 use padmm_core::data::{Dataset, FeatureSpace};
 use padmm_core::evaluate::score;
 use padmm_core::graph::{Graph, GraphSpec};
 use padmm_core::message::{Incoming, Outgoing, SiteIndex};
+use padmm_core::metrics::BestConstant;
+use padmm_core::own::OwnInputs;
 use padmm_core::plan::{Output, Plan};
 use padmm_core::schema::Encoded;
 use padmm_privacy::{
@@ -20,8 +23,11 @@ use padmm_privacy::{
 };
 use rayon::prelude::*;
 
-use crate::metrics::{Evaluation, ModelMetrics, RoundMetrics, center, panel, spread};
-use crate::optimum::{pooled_optimum, site_accuracy};
+use crate::metrics::{
+    Evaluation, ModelMetrics, RoundMetrics, RunObjective, center, mean_line, panel, spread,
+};
+use crate::optimum::{best_constant, pooled_optimum, site_accuracy};
+use crate::own::SiteModels;
 use crate::record::{
     Charges, Counts, FORMAT, MeanStd, Optimum, PrivacyRecord, Record, RunRecord, Setting, SiteRecord, Summary,
 };
@@ -118,7 +124,10 @@ pub struct PreparedSimulation {
     spent: Vec<Spent>,
     optimum: Vec<f64>,
     optimum_scores: Optimum,
+    constant: BestConstant,
+    objective: RunObjective,
     counts: Counts,
+    with_own_models: bool,
 }
 
 /// Prepares and runs a simulation; `watch` hears of every round.
@@ -151,6 +160,9 @@ impl PreparedSimulation {
         dropped: usize,
     ) -> Result<Self, SimError> {
         let Sites { names, shards, test, site_tests } = sites;
+        let as_run = |records: Dataset| setting.plan.settings().records_of_run(records, &space);
+        let of_all = |sites: Vec<Dataset>| sites.into_iter().map(as_run).collect::<Vec<_>>();
+        let (shards, test, site_tests) = (of_all(shards), as_run(test), of_all(site_tests));
         let n_records: Vec<usize> = shards.iter().map(Dataset::n_records).collect();
         let network = NetworkFacts {
             graph: &graph,
@@ -158,6 +170,8 @@ impl PreparedSimulation {
             space: &space,
             norm_bound: shards[0].norm_bound(),
         };
+        let mut setting = setting;
+        setting.plan = setting.plan.for_network(&network)?;
         let calibration = Calibration::derive(&setting.plan, &network)?;
         let train = n_records.iter().sum();
         let counts = Counts { used: train + test.n_records(), dropped, train, test: test.n_records() };
@@ -165,6 +179,9 @@ impl PreparedSimulation {
         let (optimum, mut optimum_scores) = pooled_optimum(&setting.plan, &space, &shards, &test)?;
         let at_site = |t: &Dataset| site_accuracy(setting.plan.settings().loss, t, &optimum);
         optimum_scores.site_accuracy = site_tests.iter().map(at_site).collect();
+        let train: Vec<&Dataset> = shards.iter().map(|s| &**s).collect();
+        let constant = best_constant(setting.plan.settings().loss, &train, &test);
+        let objective = RunObjective::new(&setting.plan, &space, &n_records);
         let spent = spending(&calibration);
         Ok(Self {
             setting,
@@ -178,8 +195,18 @@ impl PreparedSimulation {
             spent,
             optimum,
             optimum_scores,
+            constant,
+            objective,
             counts,
+            with_own_models: false,
         })
+    }
+
+    /// The same, with what each site would make of every run's model for itself: the records of runs then have `own_models`.
+    #[must_use]
+    pub fn with_own_models(mut self, wanted: bool) -> Self {
+        self.with_own_models = wanted;
+        self
     }
 
     /// The plan that all sites follow.
@@ -273,8 +300,9 @@ impl PreparedSimulation {
             setting: self.describe(),
             privacy: PrivacyRecord::worst(&reports),
             noise_source: self.noise_source(0, 0).description().to_owned(),
-            charges: named.filter_map(|(name, a)| charges(name, a.noise.as_deref()?)).collect(),
+            charges: named.filter_map(|(name, a)| Some(Charges::of(name, a.noise.as_deref()?))).collect(),
             optimum: self.optimum_scores.clone(),
+            constant: Some(self.constant),
             reference: None,
             summary: self.summarize(&runs),
             runs,
@@ -340,12 +368,27 @@ impl PreparedSimulation {
             last: self.scores(&last),
             smoothed: self.scores(&smoothed),
             site_accuracy: self.site_tests.iter().zip(kept).map(at_site).collect(),
+            own_models: if self.with_own_models { self.own_models(plan, kept) } else { vec![] },
         };
         agents
             .iter()
             .zip(&calibration.agents)
             .for_each(|(agent, calibration)| check_ledger(agent, calibration.noise.as_deref()));
         Ok(Run { record, outcomes })
+    }
+
+    /// What each site would make of its kept model for itself.
+    fn own_models(&self, plan: &Plan, kept: &[&PublicVector]) -> Vec<SiteModels> {
+        let of_site = |(i, model): (usize, &&PublicVector)| {
+            let inputs = OwnInputs {
+                records: &self.shards[i],
+                space: &self.space,
+                loss: plan.settings().loss,
+                joint: model.as_slice(),
+            };
+            SiteModels::of(&inputs, self.site_tests.get(i).unwrap_or(&self.test))
+        };
+        kept.par_iter().enumerate().with_max_len(1).map(of_site).collect()
     }
 
     /// Every agent's model after every round of one run, `[round][agent]`, and nothing else: no metrics, no gossip. It is
@@ -379,8 +422,13 @@ impl PreparedSimulation {
             .collect::<Vec<_>>()
             .into_iter()
             .collect::<Result<_, SimError>>()?;
+        let everybody: Vec<usize> = (0..agents.len()).collect();
         let listen = |(i, agent): (usize, &mut Agent)| {
-            let messages = self.graph.neighbours(i).iter().filter_map(|&j| spoken[j].as_ref());
+            let heard = match agent.audience() {
+                Audience::Neighbours => self.graph.neighbours(i),
+                Audience::Everybody => &everybody,
+            };
+            let messages = heard.iter().filter(|&&j| j != i).filter_map(|&j| spoken[j].as_ref());
             let mut own = messages.filter(|(_, said)| said.is_for(SiteIndex(i)));
             own.try_for_each(|(heard, _)| agent.handle_message(heard)).map_err(stopped(i))
         };
@@ -430,7 +478,7 @@ impl PreparedSimulation {
         let round = seen.round;
         let releases: Vec<&PublicVector> = seen.models.iter().collect();
         let chosen = panel(releases.len());
-        let models: Vec<&PublicVector> = chosen.iter().map(|&i| releases[i]).collect();
+        let models: Vec<&[f64]> = chosen.iter().map(|&i| releases[i].as_slice()).collect();
         let smoothed = center(&seen.smoothed.iter().collect::<Vec<_>>());
         let (pooled, at_sites, losses) =
             self.evaluate(self.setting.rank_rounds, |e| e.mean_and_losses(&models, &[&smoothed]));
@@ -459,7 +507,8 @@ impl PreparedSimulation {
     }
 
     fn scores(&self, models: &[&PublicVector]) -> ModelMetrics {
-        self.evaluate(true, |e| e.mean(models).0)
+        let models: Vec<&[f64]> = models.iter().map(|m| m.as_slice()).collect();
+        self.evaluate(true, |e| e.finished(&models, &self.objective))
     }
 
     fn evaluate<T>(&self, rank: bool, what: impl FnOnce(&Evaluation<'_>) -> T) -> T {
@@ -499,14 +548,17 @@ impl PreparedSimulation {
             let values: Option<Vec<f64>> = runs.iter().map(|r| f(&kept(r))).collect();
             values.map(|v| MeanStd::of(v.into_iter()))
         };
+        let lines: Option<Vec<_>> = runs.iter().map(|r| kept(r).calibration).collect();
         let after = |k: usize| MeanStd::of(runs.iter().map(move |r| r.trace[k].average_loss));
         Summary {
             average_loss: after(rounds - 1),
             average_loss_per_round: (0..rounds).map(after).collect(),
             pooled_loss: MeanStd::of(runs.iter().map(|r| r.last.loss)),
             model_loss: MeanStd::of(runs.iter().map(|r| kept(r).loss)),
+            model_objective: optional(|m| m.objective),
             accuracy: optional(|m| m.accuracy),
             auc: optional(|m| m.auc),
+            calibration: lines.map(|lines| mean_line(&lines)),
             evaluated_on: if self.test.n_records() > 0 { "held-out records" } else { "training records" }
                 .to_owned(),
         }
@@ -559,13 +611,6 @@ pub struct Run {
     pub record: RunRecord,
     /// Every agent's last and smoothed model, in the order of the graph.
     pub outcomes: Vec<Outcome>,
-}
-
-/// What a site is charged in every round; a free round costs nothing.
-fn charges(site: &str, schedule: &dyn Schedule) -> Option<Charges> {
-    let rho_per_round = (1..=schedule.rounds()).map(|round| schedule.rho(round)).collect();
-    let sensitivity = schedule.report().sensitivity;
-    Some(Charges { site: site.to_owned(), sensitivity, rho_per_round })
 }
 
 /// The record states what the plan announced: stops unless that is what the ledger was charged.

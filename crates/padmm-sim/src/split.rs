@@ -30,6 +30,8 @@ pub enum Split {
     LabelSkew(f64),
     /// At random, with sizes from Dirichlet(α): small α gives few large agents and many small ones.
     SizeSkew(f64),
+    /// At random, with sizes in a geometric sequence, the largest this many times the smallest.
+    Graded(f64),
 }
 
 impl fmt::Display for Split {
@@ -39,6 +41,7 @@ impl fmt::Display for Split {
             Self::Site => write!(f, "site"),
             Self::LabelSkew(a) => write!(f, "label-skew:{a}"),
             Self::SizeSkew(a) => write!(f, "size-skew:{a}"),
+            Self::Graded(ratio) => write!(f, "graded:{ratio}"),
         }
     }
 }
@@ -60,6 +63,7 @@ impl FromStr for Split {
             "site" => Ok(Self::Site),
             "label-skew" => Ok(Self::LabelSkew(alpha)),
             "size-skew" => Ok(Self::SizeSkew(alpha)),
+            "graded" => Ok(Self::Graded(alpha)),
             _ => Err(unknown()),
         }
     }
@@ -324,6 +328,12 @@ fn by_share(
             }
             Split::SizeSkew(alpha) => {
                 cut(&train, &dirichlet(n, alpha, generator)).into_iter().map(<[usize]>::to_vec).collect()
+            }
+            Split::Graded(ratio) => {
+                let size = |i: usize| ratio.powf(i as f64 / (n.max(2) - 1) as f64);
+                let sum: f64 = (0..n).map(size).sum();
+                let shares: Vec<f64> = (0..n).map(|i| size(i) / sum).collect();
+                cut(&train, &shares).into_iter().map(<[usize]>::to_vec).collect()
             }
             Split::Even | Split::Site => {
                 cut(&train, &vec![1.0 / n as f64; n]).into_iter().map(<[usize]>::to_vec).collect()

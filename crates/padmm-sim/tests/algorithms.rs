@@ -426,6 +426,7 @@ fn messages_that_nobody_waits_for_do_not_pile_up_or_count() {
                 from: SiteIndex(1),
                 turn: Turn::model(2),
                 vector: Arc::new(padmm_privacy::PublicVector::zeros(N_FEATURES)),
+                state: None,
             };
             agents[0].handle_message(&stray).unwrap();
         }

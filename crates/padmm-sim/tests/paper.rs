@@ -370,7 +370,8 @@ fn algorithm_uses_nothing_private_from_the_round_before() {
                 warm_start: &mut nonsense,
                 tolerance: calibration.tolerance,
             };
-            let certified = shadow.compute(round, &Drawn::visible(round, vec![]), local).unwrap();
+            let certified =
+                shadow.compute(round, &Drawn::visible(round, vec![]), local).unwrap().into_point().unwrap();
             let x = unnoised(&world, i, round, &agents[i], &noise[i]);
             let step =
                 2f64.powi(calibration.noise.as_ref().unwrap().as_gaussian().unwrap().grid_exponent(round));

@@ -13,7 +13,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use padmm_commands::about;
-use padmm_commands::cmd::{account, data, evaluate, predict, schema};
+use padmm_commands::cmd::{account, data, evaluate, own, predict, schema};
 use padmm_commands::terminal::{exit_code, refuse_flags};
 use padmm_core::settings::plan_settings;
 use test_hooks::TestHooks;
@@ -48,6 +48,8 @@ enum Command {
     Predict(predict::Args),
     #[command(about = about::EVALUATE)]
     Evaluate(evaluate::Args),
+    #[command(about = about::OWN)]
+    Own(own::Args),
 }
 
 /// The command as it is shipped.
@@ -79,6 +81,7 @@ fn run(command: Command, hooks: &TestHooks) -> anyhow::Result<ExitCode> {
         Command::Schema(args) => schema::run(args),
         Command::Predict(args) => predict::run(args),
         Command::Evaluate(args) => evaluate::run(args),
+        Command::Own(args) => own::run(&args),
     }?;
     Ok(ExitCode::SUCCESS)
 }

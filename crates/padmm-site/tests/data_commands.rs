@@ -76,7 +76,14 @@ fn a_saved_model_predicts_and_is_scored() {
     assert_eq!(by_name, by_file);
     assert_eq!(by_name["records"], 740);
     // Exercise angina alone tells 545 of 740 apart.
-    assert!((by_name["accuracy"].as_f64().unwrap() - 545.0 / 740.0).abs() < 1e-12, "{by_name}");
+    let number = |key: &str| by_name.pointer(key).and_then(serde_json::Value::as_f64).unwrap();
+    assert!((number("/accuracy") - 545.0 / 740.0).abs() < 1e-12, "{by_name}");
+    // Of the 740 complete records 383 are ill.
+    let share: f64 = 383.0 / 740.0;
+    assert!((number("/majority_accuracy") - share).abs() < 1e-12, "{by_name}");
+    let entropy = -(share * share.ln() + (1.0 - share) * (1.0 - share).ln());
+    assert!((number("/base_rate_loss") - entropy).abs() < 1e-9, "{by_name}");
+    assert!(number("/calibration/slope") > 0.0 && number("/calibration/intercept").is_finite());
 
     let unlabelled = "age,sex,cp,trestbps,chol,fbs,restecg,thalach,exang,oldpeak\n\
                       50,1,4,120,200,0,0,150,1,1\n50,1,4,?,200,0,0,150,1,1\n50,1,4,120,200,0,0,150,0,1\n";
@@ -94,6 +101,27 @@ fn a_saved_model_predicts_and_is_scored() {
     assert!(refused(at, &["evaluate", "--model", "model.json", "--data", "new.csv"]).contains("`num`"));
     assert!(
         refused(at, &["evaluate", "--model", "model.json", "--dataset", "adult"]).contains("another schema")
+    );
+
+    let own = ["own", "--model", "model.json", "--data", "heart.csv", "--json"];
+    let made = json(&ok(at, &own));
+    assert_eq!((&made["out"], &made["comparison"]["records"]), (&"own-model.json".into(), &740.into()));
+    let loss = |model: &str| made["comparison"][model]["loss"]["value"].as_f64().unwrap();
+    assert!(loss("combined") < loss("joint") && loss("combined") < 1.02 * loss("own"), "{made}");
+    assert!(refused(at, &own).contains("--force"));
+    let table = ok(at, &[&own[..5], &["--force"]].concat());
+    assert!(table.contains("own records alone") && table.contains("never to be sent"), "{table}");
+    // What is used inside the site reads it; what would build on it, as on a model that may leave, does not.
+    let inside = json(&ok(at, &["evaluate", "--model", "own-model.json", "--data", "heart.csv", "--json"]));
+    assert!(inside["mean_loss"].as_f64() < by_file["mean_loss"].as_f64(), "{inside}");
+    ok(at, &["predict", "--model", "own-model.json", "--data", "new.csv"]);
+    let error = refused(at, &["own", "--model", "own-model.json", "--data", "heart.csv", "--out", "x.json"]);
+    assert!(error.contains("own-model.json") && error.contains("never to be sent"), "{error}");
+    let renamed = std::fs::read_to_string(at.join("own-model.json")).unwrap();
+    std::fs::write(at.join("renamed.json"), renamed.replace("padmm-own-model/1", "padmm-model/1")).unwrap();
+    assert!(
+        refused(at, &["predict", "--model", "renamed.json", "--data", "new.csv"])
+            .contains("never to be sent")
     );
 
     let whole = std::fs::read_to_string(at.join("model.json")).unwrap();

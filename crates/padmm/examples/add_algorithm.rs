@@ -15,7 +15,7 @@ use padmm::core::calibration::{CalibrationInputs, SiteCalibration};
 use padmm::core::plan::OwnSetting;
 use padmm::core::solvable::Demand;
 use padmm::prelude::*;
-use padmm::privacy::{Certified, Drawn, PrivacyError, PublicVector};
+use padmm::privacy::{Computed, Drawn, PrivacyError, PublicVector};
 
 /// The specification.
 #[derive(Debug)]
@@ -82,7 +82,7 @@ impl Algorithm for State {
         self.admm.demand(round)
     }
 
-    fn compute(&mut self, round: u32, drawn: &Drawn, local: Local<'_>) -> Result<Certified, AgentError> {
+    fn compute(&mut self, round: u32, drawn: &Drawn, local: Local<'_>) -> Result<Computed, AgentError> {
         self.admm.compute(round, drawn, local)
     }
 

@@ -286,8 +286,8 @@ impl Mechanism for OffTheGrid {
     fn draw(&self, round: u32, source: &mut dyn NoiseSource) -> Result<Drawn, PrivacyError> {
         self.0.draw(round, source)
     }
-    fn seal(&self, round: u32, certified: &Certified, drawn: Drawn) -> Result<Payload, PrivacyError> {
-        let on_grid = self.0.seal(round, certified, drawn)?.to_vec();
+    fn seal(&self, round: u32, computed: Computed, drawn: Drawn) -> Result<Payload, PrivacyError> {
+        let on_grid = self.0.seal(round, computed, drawn)?.to_vec();
         Ok(Payload::Plain(on_grid.iter().map(|v| v * (1.0 + f64::EPSILON)).collect()))
     }
     fn report(&self) -> Option<PrivacyReport> {

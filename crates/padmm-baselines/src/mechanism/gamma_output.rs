@@ -1,8 +1,7 @@
 //! Output perturbation with noise of density proportional to `exp(-rate |e|)`.
 
 use padmm_privacy::{
-    Certified, Drawn, Event, Mechanism, NoiseSource, Payload, PrivacyError, PrivacyReport,
-    RequiredCertificate,
+    Computed, Drawn, Event, Mechanism, NoiseSource, Payload, PrivacyError, PrivacyReport, RequiredCertificate,
 };
 
 use super::gamma::gamma_norm_vector;
@@ -55,7 +54,8 @@ impl Mechanism for GammaOutput {
         Ok(Drawn::hidden_real(round, gamma_norm_vector(source, self.schedule.n_features(), rate)?))
     }
 
-    fn seal(&self, round: u32, certified: &Certified, drawn: Drawn) -> Result<Payload, PrivacyError> {
+    fn seal(&self, round: u32, computed: Computed, drawn: Drawn) -> Result<Payload, PrivacyError> {
+        let certified = computed.into_point()?;
         self.describe(round)?;
         if drawn.round() != round {
             return Err(PrivacyError::ForeignNoise { round });

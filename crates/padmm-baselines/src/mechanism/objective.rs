@@ -2,7 +2,7 @@
 
 use padmm_privacy::outward::div_up;
 use padmm_privacy::{
-    Certified, Drawn, Event, Mechanism, NoiseSource, Payload, PrivacyError, PrivacyReport,
+    Computed, Drawn, Event, Mechanism, NoiseSource, Payload, PrivacyError, PrivacyReport,
     RequiredCertificate, require,
 };
 
@@ -129,7 +129,8 @@ impl Mechanism for ObjectivePerturbation {
         Ok(Drawn::visible(round, noise))
     }
 
-    fn seal(&self, round: u32, certified: &Certified, drawn: Drawn) -> Result<Payload, PrivacyError> {
+    fn seal(&self, round: u32, computed: Computed, drawn: Drawn) -> Result<Payload, PrivacyError> {
+        let certified = computed.into_point()?;
         self.describe(round)?;
         if drawn.round() != round {
             return Err(PrivacyError::ForeignNoise { round });

@@ -1,7 +1,7 @@
 //! No noise at all, for algorithms that are compared without privacy.
 
 use padmm_privacy::{
-    Certified, Drawn, Event, Mechanism, NoiseSource, Payload, PrivacyError, PrivacyReport, require,
+    Computed, Drawn, Event, Mechanism, NoiseSource, Payload, PrivacyError, PrivacyReport, require,
 };
 
 /// Releases the point as it is. Its event is [`Event::NonPrivate`], which every accountant and every capped ledger refuses.
@@ -27,7 +27,8 @@ impl Mechanism for Unprotected {
         Ok(Drawn::nothing(round))
     }
 
-    fn seal(&self, round: u32, certified: &Certified, drawn: Drawn) -> Result<Payload, PrivacyError> {
+    fn seal(&self, round: u32, computed: Computed, drawn: Drawn) -> Result<Payload, PrivacyError> {
+        let certified = computed.into_point()?;
         if drawn.round() != round {
             return Err(PrivacyError::ForeignNoise { round });
         }

@@ -49,6 +49,9 @@ fn needs(d: &Description) -> String {
         Needs::Nothing => "any loss with bounded slope, any regulariser",
         Needs::TwiceDifferentiable => "a twice differentiable loss (logistic), no regulariser or l2",
         Needs::SmoothLoss => "a smooth loss (logistic, huberized-hinge, huber)",
+        Needs::SmoothLossSeparableRegularizer => {
+            "a smooth loss (logistic, huberized-hinge, huber); none, l1, l2 or elastic-net"
+        }
         Needs::SeparableRegularizer => "any loss with bounded slope; none, l1, l2 or elastic-net",
     };
     format!("{graph}; {problem}")

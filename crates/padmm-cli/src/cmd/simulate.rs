@@ -7,12 +7,11 @@ use padmm_commands::progress;
 use padmm_commands::table::{align_right, plain};
 use padmm_commands::terminal::{print, print_json, start_threads};
 use padmm_core::model::{Model, Provenance};
-use padmm_core::plan::Output;
 use padmm_data::{Loaded, load, write_model};
 use padmm_privacy::SensitivityBasis;
 use padmm_privacy::words::{delta_text, epsilon_text, noise_text, upper_text};
-use padmm_sim::metrics::ModelMetrics;
-use padmm_sim::record::{MeanStd, Record, RunRecord};
+use padmm_sim::own::{Scored, SiteModels};
+use padmm_sim::record::{MeanStd, Record};
 use padmm_sim::{PreparedSimulation, Progress, SimulationPlan};
 use serde_json::{Value, json};
 
@@ -36,6 +35,9 @@ pub(crate) struct Args {
     /// Leave out the run without noise beside the private one
     #[arg(long, help_heading = "Run")]
     no_reference: bool,
+    /// Also fit what each site would make of the model for itself, and show own records alone, joint and combined
+    #[arg(long, help_heading = "Run")]
+    own: bool,
     /// Print one JSON object on standard output, everything else on standard error
     #[arg(long, help_heading = "Run")]
     json: bool,
@@ -65,7 +67,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     };
     let Loaded { schema, encoded, .. } = loaded;
     let folder_name = folder_name(&plan);
-    let simulation = PreparedSimulation::prepare(plan, encoded)?;
+    let simulation = PreparedSimulation::prepare(plan, encoded)?.with_own_models(args.own);
     let folder = match args.out {
         Some(out) => OutFolder::at(&out)?,
         None => OutFolder::numbered(&folder_name)?,
@@ -74,6 +76,9 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     bar.finish_and_clear();
     write_outputs(&record, schema, &model, folder.path())?;
     let out = folder.keep();
+    if let Some(reason) = record.worthless() {
+        eprintln!("warning: {reason}");
+    }
     if args.json {
         print_json(&contract(&record))?;
     }
@@ -107,7 +112,7 @@ fn write_outputs(
         output: serde_json::to_value(settings.output)?.as_str().unwrap_or_default().to_owned(),
     };
     let privacy = record.privacy.as_ref().map(serde_json::to_value).transpose()?;
-    let model = Model::new(schema, settings.loss, model, privacy, provenance)?;
+    let model = Model::new(settings.schema_of_model(schema), settings.loss, model, privacy, provenance)?;
     write_model(&out.join("model.json"), &model, true)?;
     write("record.json", serde_json::to_string_pretty(record)?.as_bytes())?;
     let page = report::simulation(record);
@@ -138,14 +143,19 @@ fn contract(record: &Record) -> Value {
         "records": record.setting.records,
         "features": record.setting.features,
         "penalty": record.setting.penalty,
+        "weights": record.setting.plan.settings().weights,
         "privacy": record.privacy,
         "average_loss": { "mean": s.average_loss.mean, "std": s.average_loss.std, "per_round_mean": per_round },
         "pooled_loss": mean_std(&s.pooled_loss),
         "model_loss": mean_std(&s.model_loss),
+        "model_objective": s.model_objective.as_ref().map(mean_std),
         "optimum": { "loss": record.optimum.loss, "objective": record.optimum.objective },
         "accuracy": s.accuracy.as_ref().map(|m| m.mean),
+        "majority_accuracy": record.constant.and_then(|c| c.accuracy),
         "auc": s.auc.as_ref().map(|m| m.mean),
+        "calibration": s.calibration,
         "evaluated_on": s.evaluated_on,
+        "own_models": record.runs.iter().map(|r| &r.own_models).filter(|m| !m.is_empty()).collect::<Vec<_>>(),
         "seconds": record.seconds,
     })
 }
@@ -167,9 +177,38 @@ fn summary(record: &Record) -> String {
         record.setting.penalty,
     );
     text.push_str(&losses(record));
-    text.push_str(&format!("\nAccuracy and AUC on {}. Loss on all training records.\n", s.evaluated_on));
+    text.push_str(&format!(
+        "\nLoss and objective on all training records, with sites weighted by {}; in brackets, above the pooled optimum.\n\
+         Accuracy, AUC and calibration (intercept, slope; 0, 1 is ideal) on {}.\n",
+        settings.weights, s.evaluated_on
+    ));
+    text.push_str(&own_models(record));
     text.push_str(&privacy_lines(record));
     text
+}
+
+/// Own records alone, joint and combined at every site, means over runs; nothing unless it was asked for.
+fn own_models(record: &Record) -> String {
+    let Some(first) = record.runs.first().and_then(|r| r.own_models.first()) else { return String::new() };
+    let mut table =
+        plain(["site", "records", "own loss", "joint", "combined", "own AUC", "joint", "combined"]);
+    align_right(&mut table, 1..8);
+    for (i, site) in record.setting.sites.iter().enumerate() {
+        let at = |of: fn(&SiteModels) -> Scored| record.runs.iter().map(move |r| of(&r.own_models[i]));
+        let loss = |of| format!("{:.4}", MeanStd::of(at(of).map(|s| s.loss)).mean);
+        let auc = |of| {
+            let known: Option<Vec<f64>> = at(of).map(|s| s.auc).collect();
+            known.map_or("–".to_owned(), |v| format!("{:.4}", MeanStd::of(v.into_iter()).mean))
+        };
+        let models: [fn(&SiteModels) -> Scored; 3] = [|m| m.own, |m| m.joint, |m| m.combined];
+        let numbers = models.map(loss).into_iter().chain(models.map(auc));
+        table.add_row([site.name.clone(), site.records.to_string()].into_iter().chain(numbers));
+    }
+    let scored = if first.held_out { "held-out records" } else { "each site's own records, cross-validated" };
+    format!(
+        "\n{table}\nWhat each site would have for itself, on {scored}: a model from its own records alone, the joint model, and \
+         both combined.\n"
+    )
 }
 
 /// What the run cost, and whether that is a guarantee.
@@ -215,30 +254,11 @@ fn privacy_lines(record: &Record) -> String {
 }
 
 fn losses(record: &Record) -> String {
-    let mut table = plain(["", "loss", "accuracy", "AUC"]);
-    align_right(&mut table, 1..4);
-    let several = record.runs.len() > 1;
-    let cell = |m: &MeanStd| {
-        if several { format!("{:.4} ± {:.4}", m.mean, m.std) } else { format!("{:.4}", m.mean) }
-    };
-    let mut row = |name: &str, of: &dyn Fn(&RunRecord) -> ModelMetrics, runs: &[RunRecord]| {
-        let optional = |f: fn(&ModelMetrics) -> Option<f64>| {
-            let values: Option<Vec<f64>> = runs.iter().map(|r| f(&of(r))).collect();
-            values.map_or("–".to_owned(), |v| cell(&MeanStd::of(v.into_iter())))
-        };
-        let loss = cell(&MeanStd::of(runs.iter().map(|r| of(r).loss)));
-        table.add_row([name.to_owned(), loss, optional(|m| m.accuracy), optional(|m| m.auc)]);
-    };
-    let kept =
-        |output| if output == record.setting.plan.settings().output { ", kept by the sites" } else { "" };
-    row(&format!("smoothed model{}", kept(Output::Smoothed)), &|r| r.smoothed, &record.runs);
-    row(&format!("last release (the paper's output){}", kept(Output::Last)), &|r| r.last, &record.runs);
-    if let Some(reference) = &record.reference {
-        row("without noise, same rounds", &|r| r.last, std::slice::from_ref(reference));
-    }
-    let o = &record.optimum;
-    let number = |v: Option<f64>| v.map_or("–".to_owned(), |v| format!("{v:.4}"));
-    table.add_row(["pooled optimum".to_owned(), format!("{:.4}", o.loss), number(o.accuracy), number(o.auc)]);
+    let mut table = plain(report::MEASURES);
+    align_right(&mut table, 1..report::MEASURES.len());
+    report::measures(record).into_iter().for_each(|row| {
+        table.add_row(row);
+    });
     format!("{table}\n")
 }
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use padmm_core::loss::Loss;
-use padmm_core::plan::{Output, PlanDraft};
+use padmm_core::plan::{Output, PlanDraft, SiteWeights};
 use padmm_core::regularizer::Regularizer;
 use padmm_privacy::{AccountantKind, SensitivityBasis};
 use padmm_sim::record::Record;
@@ -52,6 +52,12 @@ fn problem_flags(s: &PlanDraft) -> String {
         Loss::Huber { width } => format!(" --loss huber --loss-width {width}"),
         Loss::Squared => " --loss squared".into(),
     };
+    if let Some(cap) = s.slope_cap {
+        text.push_str(&format!(" --slope-cap {cap}"));
+    }
+    if s.weights != SiteWeights::default() {
+        text.push_str(&format!(" --weights {}", s.weights));
+    }
     text.push_str(&match s.regularizer {
         Regularizer::None => " --regularizer none".into(),
         Regularizer::L2 { strength } => format!(" --regularization {strength}"),

@@ -8,6 +8,7 @@ use padmm_privacy::words::epsilon_text;
 use padmm_sim::record::{MeanStd, PrivacyRecord, Record};
 
 use super::command::simulate_command;
+use super::measures::excess_text;
 use super::simulation::{facts, guarantee};
 use super::{cite, footer, section};
 use crate::plot;
@@ -110,7 +111,11 @@ fn comparison_table(records: &[(PathBuf, Record)], names: &[String]) -> Table {
             epsilon(|p| p.epsilon_paper),
             number(&s.average_loss),
             number(&s.model_loss),
+            s.model_objective.as_ref().map_or("–".into(), number),
+            excess_text(Some(r.excess_loss())),
+            excess_text(r.excess_objective()),
             s.accuracy.as_ref().map_or("–".into(), number),
+            r.constant.and_then(|c| c.accuracy).map_or("–".into(), |a| format!("{a:.4}")),
             r.runs.len().to_string(),
         ]
     };
@@ -122,7 +127,11 @@ fn comparison_table(records: &[(PathBuf, Record)], names: &[String]) -> Table {
             Column::number("ε, own paper's"),
             Column::number("average loss"),
             Column::number("loss of the model kept"),
+            Column::number("its objective"),
+            Column::number("excess loss"),
+            Column::number("excess objective"),
             Column::number("accuracy"),
+            Column::number("larger class"),
             Column::number("runs"),
         ],
         rows: names.iter().zip(records).map(row).collect(),

@@ -6,6 +6,7 @@ use padmm_commands::page::{Block, CalloutKind, Column, Page, Table};
 use padmm_privacy::words::epsilon_text;
 use padmm_sim::record::{PrivacyRecord, Record};
 
+use super::measures::excess_text;
 use super::{callout, footer, repeat, section};
 use crate::cmd::reproduce::Drawn;
 use crate::reproduce::experiment::{Case, Shows};
@@ -104,6 +105,8 @@ fn setting_table(d: &Drawn, cases: &[&Case], records: &BTreeMap<String, Record>)
             epsilon(|p| p.epsilon_exact),
             epsilon(|p| p.epsilon_paper),
             format!("{:.4}", record.summary.model_loss.mean),
+            excess_text(Some(record.excess_loss())),
+            excess_text(record.excess_objective()),
         ];
         if rows.last() != Some(&row) && !case_is_repeated(&rows, &row) {
             rows.push(row);
@@ -119,6 +122,8 @@ fn setting_table(d: &Drawn, cases: &[&Case], records: &BTreeMap<String, Record>)
             Column::number("ε, best valid"),
             Column::number("ε, own paper's"),
             Column::number("loss of the model kept"),
+            Column::number("excess loss"),
+            Column::number("excess objective"),
         ],
         rows,
         highlight: vec![],

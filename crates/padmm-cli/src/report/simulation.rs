@@ -3,12 +3,11 @@
 use padmm_commands::page::{Block, CalloutKind, Column, Page, Table};
 use padmm_privacy::words::{delta_text, epsilon_text, noise_text, upper_text};
 use padmm_privacy::{SensitivityBasis, outward};
-use padmm_sim::metrics::ModelMetrics;
-use padmm_sim::record::{MeanStd, PrivacyRecord, Record};
+use padmm_sim::record::{PrivacyRecord, Record};
 
 use super::command::simulate_command;
-use super::{callout, footer, repeat, section};
-use crate::plot;
+use super::{MEASURES, callout, footer, measures, repeat, section};
+use crate::plot::{self, capitalized};
 
 pub(crate) fn simulation(record: &Record) -> Page {
     let settings = record.setting.plan.settings();
@@ -27,7 +26,7 @@ pub(crate) fn simulation(record: &Record) -> Page {
                 "Convergence and privacy",
                 vec![Block::Figure(Box::new(plot::figure(record)), "run".into())],
             ),
-            section("Results", vec![Block::Table(losses(record))]),
+            section("Results", results(record)),
             section("What was run", vec![Block::Facts(facts(record)), Block::Table(sites(record))]),
             section("Repeat and cite", repeat(&simulate_command(record))),
         ],
@@ -92,41 +91,27 @@ fn compositions(privacy: &PrivacyRecord) -> Table {
     }
 }
 
-/// Losses, accuracy and AUC of what the run gives, beside what it could have given.
-fn losses(record: &Record) -> Table {
-    let number = |m: Option<MeanStd>| match m {
-        None => "–".to_owned(),
-        Some(m) if record.runs.len() > 1 => format!("{:.4} ± {:.4}", m.mean, m.std),
-        Some(m) => format!("{:.4}", m.mean),
-    };
-    let row = |name: &str, all: Vec<ModelMetrics>| {
-        let of = |f: fn(&ModelMetrics) -> Option<f64>| {
-            let values: Option<Vec<f64>> = all.iter().map(f).collect();
-            values.filter(|v| !v.is_empty()).map(|v| MeanStd::of(v.into_iter()))
-        };
-        vec![name.to_owned(), number(of(|m| Some(m.loss))), number(of(|m| m.accuracy)), number(of(|m| m.auc))]
-    };
-    let o = &record.optimum;
-    let mut rows = vec![
-        row("smoothed model", record.runs.iter().map(|r| r.smoothed).collect()),
-        row("model after the last round (the paper's output)", record.runs.iter().map(|r| r.last).collect()),
-    ];
-    if let Some(reference) = &record.reference {
-        rows.push(row("without noise, same rounds", vec![reference.last]));
-    }
-    let optimum = ModelMetrics { loss: o.loss, accuracy: o.accuracy, auc: o.auc };
-    rows.push(row("pooled optimum", vec![optimum]));
-    Table {
-        caption: format!("Loss on all training records; accuracy and AUC on {}", record.summary.evaluated_on),
-        columns: vec![
-            Column::text("model"),
-            Column::number("loss"),
-            Column::number("accuracy"),
-            Column::number("AUC"),
-        ],
-        rows,
+fn results(record: &Record) -> Vec<Block> {
+    let columns = MEASURES.iter().enumerate().map(|(k, name)| match k {
+        0 => Column::text("model"),
+        _ => Column::number(*name),
+    });
+    let table = Table {
+        caption: format!(
+            "Loss and objective on all training records, with sites weighted by {}, in brackets above the pooled optimum; accuracy, AUC and \
+             calibration (intercept, slope) on {}",
+            record.setting.plan.settings().weights,
+            record.summary.evaluated_on
+        ),
+        columns: columns.collect(),
+        rows: measures(record).into_iter().map(Vec::from).collect(),
         highlight: vec![0],
-    }
+    };
+    let mut blocks = vec![Block::Table(table)];
+    blocks.extend(record.worthless().map(|reason| {
+        callout(CalloutKind::Warning, "No better than a constant", &format!("{}.", capitalized(&reason)))
+    }));
+    blocks
 }
 
 pub(super) fn facts(record: &Record) -> Vec<(String, String)> {

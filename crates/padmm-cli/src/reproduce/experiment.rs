@@ -8,7 +8,7 @@ use super::penalties::Penalties;
 use crate::settings::Settings;
 
 /// Every experiment with its file, in the order of the report.
-const FILES: [(&str, &str); 7] = [
+const FILES: [(&str, &str); 8] = [
     ("fig1", include_str!("../../experiments/fig1/experiment.toml")),
     ("fig2", include_str!("../../experiments/fig2/experiment.toml")),
     ("fig3", include_str!("../../experiments/fig3/experiment.toml")),
@@ -16,6 +16,7 @@ const FILES: [(&str, &str); 7] = [
     ("accounting", include_str!("../../experiments/accounting/experiment.toml")),
     ("graphs", include_str!("../../experiments/graphs/experiment.toml")),
     ("heart", include_str!("../../experiments/heart/experiment.toml")),
+    ("own", include_str!("../../experiments/own/experiment.toml")),
 ];
 
 /// One figure's worth of simulations.
@@ -31,6 +32,9 @@ pub(crate) struct Experiment {
     /// Whether the penalties are those that are derived from public facts, in place of the best of the grid.
     #[serde(default)]
     pub derived_penalties: bool,
+    /// Whether every site also fits a model for itself.
+    #[serde(default)]
+    pub own_models: bool,
     #[serde(default)]
     pub sweep: Option<Sweep>,
     pub series: Vec<SeriesSpec>,
@@ -72,8 +76,10 @@ pub(crate) enum Shows {
     EpsilonByRound,
     FinalAverageLoss,
     KeptLoss,
+    KeptObjective,
     SiteAccuracy,
     SiteAccuracyMean,
+    OwnModels,
 }
 
 /// What one panel of the figure shows.
@@ -107,6 +113,7 @@ pub(crate) struct Case {
     /// Place of the sweep's value; 0 without a sweep.
     pub point: usize,
     pub settings: Settings,
+    pub own_models: bool,
     pub runs: u32,
     pub seed: u64,
 }
@@ -191,6 +198,7 @@ impl Experiment {
                     series: series.name.clone(),
                     point,
                     settings: settings.clone(),
+                    own_models: self.own_models,
                     runs,
                     seed,
                 };

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use padmm_commands::chart::{Dash, Figure, HLine, Panel, Scale, Series, Style};
 use padmm_privacy::AccountantKind;
 use padmm_sim::metrics::RoundMetrics;
-use padmm_sim::record::{MeanStd, Record, RunRecord};
+use padmm_sim::own::SiteModels;
+use padmm_sim::record::{MeanStd, Record, RunRecord, SiteRecord};
 use serde::Serialize;
 
 use super::experiment::{Experiment, PanelSpec, ScaleSpec, SeriesSpec, Shows};
@@ -57,6 +58,7 @@ fn series(experiment: &Experiment, panel: &PanelSpec, name: &str, records: &Reco
             one(by_point(experiment, at, |r| r.trace.last().expect("a run has rounds").average_loss))
         }
         Shows::KeptLoss => one(by_point(experiment, at, |r| r.smoothed.loss)),
+        Shows::KeptObjective => one(by_point(experiment, at, |r| r.smoothed.objective.unwrap_or(f64::NAN))),
         Shows::SiteAccuracyMean => {
             let mean = |r: &RunRecord| mean_of(r.site_accuracy.iter().flatten());
             let mut curves = one(by_point(experiment, at, mean));
@@ -71,6 +73,11 @@ fn series(experiment: &Experiment, panel: &PanelSpec, name: &str, records: &Reco
             }
             curves
         }
+        Shows::OwnModels => own_models(at(point_of(experiment, panel)))
+            .into_iter()
+            .enumerate()
+            .map(|(i, (label, points))| curve(label, points, Style::nth(i)))
+            .collect(),
         Shows::SiteAccuracy => {
             let sites = &at(0)[0].setting.sites;
             let of_site = |s: usize| {
@@ -80,6 +87,22 @@ fn series(experiment: &Experiment, panel: &PanelSpec, name: &str, records: &Reco
             (0..sites.len()).map(of_site).collect()
         }
     }
+}
+
+/// The loss of every site's three models against the site's records; sites have the same sizes in every run.
+fn own_models(records: &[&Record]) -> [(&'static str, Vec<(f64, MeanStd)>); 3] {
+    let by_size = |of: fn(&SiteModels) -> f64| {
+        let at = |(i, site): (usize, &SiteRecord)| {
+            let losses = records.iter().flat_map(|r| &r.runs).map(|run| of(&run.own_models[i]));
+            (site.records as f64, MeanStd::of(losses))
+        };
+        records[0].setting.sites.iter().enumerate().map(at).collect()
+    };
+    [
+        ("own records alone", by_size(|m| m.own.loss)),
+        ("joint model", by_size(|m| m.joint.loss)),
+        ("combined", by_size(|m| m.combined.loss)),
+    ]
 }
 
 fn mean_of<'a>(values: impl Iterator<Item = &'a f64> + Clone) -> f64 {
@@ -220,6 +243,8 @@ fn labels(experiment: &Experiment, shows: Shows, delta: f64) -> (String, String)
         Shows::EpsilonByRound => (round(), format!("ε at δ = {delta}")),
         Shows::FinalAverageLoss => (swept(), "average loss".into()),
         Shows::KeptLoss => (swept(), "loss on all records".into()),
+        Shows::KeptObjective => (swept(), "objective on all records".into()),
+        Shows::OwnModels => ("records of the site".into(), "loss on held-out records".into()),
         Shows::SiteAccuracy | Shows::SiteAccuracyMean => (swept(), "accuracy on held-out patients".into()),
     }
 }

@@ -33,7 +33,9 @@ impl Store {
     /// The name under which a case is kept: it changes with anything that could change a number.
     pub(crate) fn key(case: &Case) -> anyhow::Result<String> {
         let settings = toml::to_string(&case.settings)?;
-        let identity = format!("{}\n{}\n{}\n{}", env!("CARGO_PKG_VERSION"), case.seed, case.runs, settings);
+        let own = if case.own_models { "\nown models" } else { "" };
+        let identity =
+            format!("{}\n{}\n{}\n{settings}{own}", env!("CARGO_PKG_VERSION"), case.seed, case.runs);
         let digest = Sha256::digest(identity.as_bytes());
         let hex: String = digest.iter().take(8).map(|b| format!("{b:02x}")).collect();
         Ok(format!("{}-{hex}", case.settings.draft()?.algorithm.name()))
@@ -147,5 +149,5 @@ pub(crate) fn prepare(case: &Case, loaded: &Loaded) -> anyhow::Result<PreparedSi
     plan.runs = case.runs;
     plan.seed = case.seed;
     plan.rank_rounds = false;
-    Ok(PreparedSimulation::prepare(plan, loaded.encoded.clone())?)
+    Ok(PreparedSimulation::prepare(plan, loaded.encoded.clone())?.with_own_models(case.own_models))
 }

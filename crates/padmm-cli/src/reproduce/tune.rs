@@ -36,6 +36,7 @@ pub(crate) fn tune(experiment: &Experiment, bar: &ProgressBar) -> anyhow::Result
                     series: series.name.clone(),
                     point,
                     settings: settings.clone(),
+                    own_models: false,
                     runs: 1,
                     seed: SEED,
                 },
@@ -63,6 +64,7 @@ pub(crate) fn tune(experiment: &Experiment, bar: &ProgressBar) -> anyhow::Result
             series: series.clone(),
             point: *point,
             settings: Clone::clone(settings),
+            own_models: false,
             runs: *runs,
             seed: SEED,
         };

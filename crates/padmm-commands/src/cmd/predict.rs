@@ -4,14 +4,14 @@ use crate::terminal::{print, print_json};
 use clap::Args as ClapArgs;
 use padmm_core::model::Model;
 use padmm_core::schema::{Label, Purpose};
-use padmm_data::{encode_file, read_model, write_atomically};
+use padmm_data::{encode_file, read_model_inside, write_atomically};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
 /// Flags of `predict`, the same in both programs.
 #[derive(ClapArgs)]
 pub struct Args {
-    /// The saved model, a model.json
+    /// The saved model, a model.json or, at the site that it belongs to, an own-model.json
     #[arg(long, value_name = "model.json")]
     model: PathBuf,
     /// A CSV or Parquet file with the model's columns; the label may be absent
@@ -38,7 +38,7 @@ struct Prediction {
 
 /// Predicts every complete row; rows with missing values are counted on standard error.
 pub fn run(args: Args) -> anyhow::Result<()> {
-    let model = read_model(&args.model)?;
+    let model = read_model_inside(&args.model)?;
     let data = encode_file(&args.data, model.schema(), Purpose::Predict)?;
     if data.n_dropped > 0 {
         eprintln!("{} of {} rows have missing values and get no prediction.", data.n_dropped, data.n_read);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::algorithm::{Algorithm, LocalProblem};
+use crate::algorithm::{Algorithm, Audience, LocalProblem};
 use crate::calibration::{Calibration, SiteCalibration, Solvability};
 use crate::data::{Dataset, FeatureSpace};
 use crate::graph::{Graph, metropolis_weight};
@@ -16,7 +16,7 @@ pub struct AgentSetup {
     pub site: SiteIndex,
     /// How many sites the plan has, this one included.
     pub n_agents: usize,
-    /// Its neighbours in ascending order, with their gossip weights.
+    /// Those that it hears, in ascending order, with their gossip weights.
     pub neighbours: Vec<(SiteIndex, f64)>,
     /// The settings that all sites share.
     pub plan: Plan,
@@ -26,6 +26,10 @@ pub struct AgentSetup {
     pub gossip_rounds: u32,
     /// Tolerance, modulus and noise of this site.
     pub calibration: SiteCalibration,
+    /// Records of every site.
+    pub n_records: Vec<usize>,
+    /// The encoded columns.
+    pub space: FeatureSpace,
 }
 
 impl AgentSetup {
@@ -39,25 +43,37 @@ impl AgentSetup {
         data: Arc<Dataset>,
     ) -> (Self, LocalProblem) {
         let n_agents = calibration.agents.len();
-        let weighted = |&j: &usize| (SiteIndex(j), metropolis_weight(graph, site.0, j));
         let settings = plan.settings();
+        let neighbours = match settings.algorithm.spec().audience() {
+            Audience::Neighbours => {
+                let weighted = |&j: &usize| (SiteIndex(j), metropolis_weight(graph, site.0, j));
+                graph.neighbours(site.0).iter().map(weighted).collect()
+            }
+            // Nothing is averaged where everybody hears everybody.
+            Audience::Everybody => {
+                (0..n_agents).filter(|&j| j != site.0).map(|j| (SiteIndex(j), 0.0)).collect()
+            }
+        };
         let setup = Self {
             site,
             n_agents,
-            neighbours: graph.neighbours(site.0).iter().map(weighted).collect(),
+            neighbours,
             plan: plan.clone(),
             penalty: calibration.penalty,
             gossip_rounds: calibration.gossip_rounds,
             calibration: calibration.agents[site.0].clone(),
+            n_records: calibration.agents.iter().map(|agent| agent.n_records).collect(),
+            space: space.clone(),
         };
         let penalty = RegularizerTerm::new(&settings.regularizer, space, 1.0 / n_agents as f64);
-        (setup, LocalProblem { data, loss: settings.loss, penalty })
+        let weight = settings.weights.factors(&setup.n_records)[site.0];
+        let data = if data.slope_cap() == settings.slope_cap {
+            data
+        } else {
+            Arc::new(settings.records_of_run(Arc::unwrap_or_clone(data), space))
+        };
+        (setup, LocalProblem { data, loss: settings.loss, penalty, weight })
     }
-}
-
-/// Exponents of the grids of all rounds; empty where releases are not made on grids.
-pub(super) fn grids(calibration: &SiteCalibration) -> Vec<i32> {
-    calibration.gaussian().map_or(vec![], |s| (1..=s.rounds()).map(|round| s.grid_exponent(round)).collect())
 }
 
 /// The noise was calibrated for a problem: stops if that is not the problem that will be solved.
@@ -83,9 +99,13 @@ pub(super) fn check_calibration(
         calibration.modulus
     );
     let Some(premise) = calibration.noise.as_ref().and_then(|noise| noise.premise()) else { return };
-    let (slope, row) = (problem.loss.slope_bound(), problem.data.norm_bound());
-    let slope = slope.expect("a loss under privacy has a bounded slope");
-    assert!(slope * row <= premise.gradient_bound, "the noise is for this loss and norm bound");
+    let (row, cap) = (problem.data.norm_bound(), problem.data.slope_cap());
+    let gradient =
+        problem.loss.gradient_bound(row, cap).expect("a loss under privacy has a bounded gradient");
+    assert!(
+        gradient * problem.weight <= premise.gradient_bound,
+        "the noise is for this loss, norm bound and weight"
+    );
     assert_eq!(
         premise.n_records, calibration.n_records,
         "noise and calibration agree on the number of records"
@@ -96,7 +116,8 @@ pub(super) fn check_calibration(
         "noise and calibration agree"
     );
     if let Some(bound) = premise.curvature_bound {
-        let curvature = problem.loss.curvature_bound().expect("noise on the objective needs a smooth loss");
-        assert!(curvature * row * row <= bound, "the noise is for this loss");
+        let curvature =
+            problem.loss.record_curvature(row, cap).expect("noise on the objective needs a smooth loss");
+        assert!(curvature * problem.weight <= bound, "the noise is for this loss and weight");
     }
 }

@@ -8,11 +8,11 @@
 
 use std::sync::Arc;
 
-use padmm_privacy::{Certified, Drawn, PublicVector};
+use padmm_privacy::{Computed, Drawn, PublicVector};
 
 use super::{Algorithm, Local};
 use crate::agent::AgentError;
-use crate::objective::{Objective, Part};
+use crate::objective::Objective;
 use crate::regularizer::norm_up;
 use crate::solvable::Demand;
 use crate::step;
@@ -99,13 +99,13 @@ impl ConsensusAdmm {
         penalty: f64,
         drawn: &Drawn,
         local: Local<'_>,
-    ) -> Result<Certified, AgentError> {
+    ) -> Result<Computed, AgentError> {
         let quadratic = step::primal_quadratic(penalty, self.planned_degree) + self.ridge;
         let linear = self.linear_term(penalty);
         if let Some(noise) = drawn.visible_noise() {
             linear.iter_mut().zip(noise).for_each(|(l, b)| *l += b);
         }
-        let parts = [Part::mean(&local.problem.data)];
+        let parts = [local.problem.part()];
         let problem = local.problem;
         let objective = Objective::new(&parts, problem.loss, &problem.penalty, linear, quadratic);
         let certified = local.solve(round, objective);
@@ -146,7 +146,7 @@ impl Algorithm for ConsensusAdmm {
     }
 
     /// (primal): `x_i^{k+1} = argmin_x f_i(x) + ⟨α_i^k, x⟩ + η Σ_{j∈V_i} ‖x − ½(x̃_i^k + x̃_j^k)‖²`
-    fn compute(&mut self, round: u32, drawn: &Drawn, local: Local<'_>) -> Result<Certified, AgentError> {
+    fn compute(&mut self, round: u32, drawn: &Drawn, local: Local<'_>) -> Result<Computed, AgentError> {
         let penalty = step::grown_penalty(self.penalty, self.growth, round);
         if self.growth != 1.0 {
             local.solver.forget_gradient();

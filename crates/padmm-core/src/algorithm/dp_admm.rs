@@ -15,7 +15,7 @@
 
 use std::sync::Arc;
 
-use padmm_privacy::{Certified, Decay, Drawn, NoiseSchedule, PrivacyError, PublicVector};
+use padmm_privacy::{Computed, Decay, Drawn, NoiseSchedule, PrivacyError, PublicVector};
 
 use super::gradient_step::gradient_step;
 use super::{
@@ -144,9 +144,9 @@ impl Algorithm for ServerAdmm {
         Some(Demand::Step { at, center, weight: self.weight(round) })
     }
 
-    fn compute(&mut self, round: u32, _drawn: &Drawn, local: Local<'_>) -> Result<Certified, AgentError> {
+    fn compute(&mut self, round: u32, _drawn: &Drawn, local: Local<'_>) -> Result<Computed, AgentError> {
         self.place_center(round);
-        Ok(gradient_step(self.center.as_slice(), &self.own, self.weight(round), local))
+        Ok(gradient_step(self.center.as_slice(), &self.own, self.weight(round), local).into())
     }
 
     fn derive(&mut self, _turn: u32) -> PublicVector {

@@ -3,7 +3,7 @@
 use padmm_privacy::{Certified, PublicVector};
 
 use super::Local;
-use crate::objective::{Objective, Part};
+use crate::objective::Objective;
 use crate::regularizer::norm;
 
 /// `argmin_x ⟨∇f_i(at), x⟩ + nonsmooth(x) + ½·weight·‖x‖² − ⟨center, x⟩`, that is
@@ -13,7 +13,7 @@ use crate::regularizer::norm;
 /// points apart, so the sensitivity is `2B/(n·weight)` without any solver: what is certified here is rounding alone.
 pub(super) fn gradient_step(center: &[f64], at: &PublicVector, weight: f64, local: Local<'_>) -> Certified {
     let (problem, at) = (local.problem, at.as_slice());
-    let parts = [Part::mean(&problem.data)];
+    let parts = [problem.part()];
     let objective = Objective::new(&parts, problem.loss, &problem.penalty, &[], 0.0);
     let mut gradient = local.solver.pool.zeros(at.len());
     objective.gradient(at, &mut gradient, &mut local.solver.buffers);

@@ -9,7 +9,7 @@
 
 use std::sync::Arc;
 
-use padmm_privacy::{Certified, Drawn, PrivacyError, PublicVector};
+use padmm_privacy::{Computed, Drawn, PrivacyError, PublicVector};
 
 use super::gradient_step::gradient_step;
 use super::{
@@ -68,12 +68,12 @@ impl Algorithm for LinearizedAdmm {
         Some(demand)
     }
 
-    fn compute(&mut self, _round: u32, _drawn: &Drawn, local: Local<'_>) -> Result<Certified, AgentError> {
+    fn compute(&mut self, _round: u32, _drawn: &Drawn, local: Local<'_>) -> Result<Computed, AgentError> {
         let mut center = self.center();
         let certified = gradient_step(&center, &self.consensus.own, self.weight(), local);
         center.clear();
         self.consensus.linear = center;
-        Ok(certified)
+        Ok(certified.into())
     }
 
     fn finish_turn(&mut self, turn: u32, own: Option<&PublicVector>, others: &[Arc<PublicVector>]) {

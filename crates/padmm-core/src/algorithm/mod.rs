@@ -16,6 +16,8 @@
 //! | `m_admm` | penalty perturbation with growing penalties |
 //! | `r_admm` | R-ADMM and MR-ADMM: every second round is free |
 //! | `dp_admm` | linearised ADMM with a server agent |
+//! | [`newton`] | consensus Newton: gradients of all sites at one public point, in a learned metric |
+//! | [`private_gradient`] | the same without a metric: accelerated gradient steps |
 //! | `linearized` | its decentralised form |
 //! | `token` | a token that walks from agent to agent |
 //! | `gaussian_objective` | Gaussian objective perturbation (experimental) |
@@ -24,25 +26,33 @@ pub mod consensus;
 mod dp_admm;
 mod gradient_step;
 mod linearized;
+mod newton;
 mod padmm;
+mod private_gradient;
+mod shared_point;
 mod spec;
 mod token;
 
 use std::sync::Arc;
 
-use padmm_privacy::{Certified, Drawn, PublicVector};
+use padmm_privacy::{Certified, Computed, Drawn, PublicVector};
 
 pub use consensus::ConsensusAdmm;
 pub use dp_admm::DpAdmm;
 pub use linearized::Linearized;
+pub use newton::ConsensusNewton;
 pub use padmm::PAdmm;
-pub use spec::{AlgorithmInputs, AlgorithmKind, AlgorithmSpec, Description, GraphNeeded, Guarantee, Needs};
+pub use private_gradient::PrivateGradient;
+pub use spec::{
+    AlgorithmInputs, AlgorithmKind, AlgorithmSpec, Audience, Description, GraphNeeded, Guarantee, Needs,
+};
 pub use token::{Token, token_walk};
 
 use crate::agent::AgentError;
 use crate::data::Dataset;
 use crate::loss::Loss;
-use crate::objective::Objective;
+use crate::message::StateDigest;
+use crate::objective::{Objective, Part};
 use crate::regularizer::RegularizerTerm;
 use crate::solvable::Demand;
 use crate::solver::{Solver, Status, proved};
@@ -56,8 +66,13 @@ pub const LINEARIZED: AlgorithmKind = AlgorithmKind::new(&Linearized);
 /// A token walking from agent to agent.
 pub const TOKEN: AlgorithmKind = AlgorithmKind::new(&Token);
 
+/// Gradients of all sites at one public point, in a metric that was learned privately.
+pub const CONSENSUS_NEWTON: AlgorithmKind = AlgorithmKind::new(&ConsensusNewton);
+/// The same without a metric: accelerated gradient steps.
+pub const PRIVATE_GRADIENT: AlgorithmKind = AlgorithmKind::new(&PrivateGradient);
+
 /// The algorithms whose guarantee holds for the bytes that leave. `padmm-baselines` has the others.
-pub const ALL: [AlgorithmKind; 4] = [P_ADMM, LINEARIZED, DP_ADMM, TOKEN];
+pub const ALL: [AlgorithmKind; 6] = [P_ADMM, CONSENSUS_NEWTON, PRIVATE_GRADIENT, LINEARIZED, DP_ADMM, TOKEN];
 
 /// One site's records and its share of the problem: the private side of an agent.
 pub struct LocalProblem {
@@ -67,6 +82,15 @@ pub struct LocalProblem {
     pub loss: Loss,
     /// `R(x)/N`: this site's share of the regulariser.
     pub penalty: RegularizerTerm,
+    /// `Nω_i`: what the mean loss of the records is multiplied by.
+    pub weight: f64,
+}
+
+impl LocalProblem {
+    /// The records with their weight, as they enter the objective.
+    pub fn part(&self) -> Part<'_> {
+        Part { data: &self.data, weight: self.weight / self.data.n_records() as f64 }
+    }
 }
 
 /// What an algorithm may use inside the gate.
@@ -86,7 +110,7 @@ impl Local<'_> {
     ///
     /// Certificates are formed with the public radius of the judgement. Where it proves a number of passes sufficient, a solver
     /// that stalled is followed by one that cannot.
-    pub fn solve(self, round: u32, objective: Objective<'_>) -> Result<Certified, AgentError> {
+    pub fn solve(self, round: u32, objective: Objective<'_>) -> Result<Computed, AgentError> {
         let judgement = self.solver.judgement;
         let objective = objective.within(judgement.map_or(0.0, |j| j.radius));
         let mut solution = self.solver.solve(&objective, self.warm_start, self.tolerance);
@@ -100,7 +124,7 @@ impl Local<'_> {
             return Err(AgentError::ToleranceNotReached { round, residual, tolerance });
         }
         self.warm_start.clone_from(&solution.point);
-        Ok(Certified { point: solution.point, residual: solution.residual })
+        Ok(Certified { point: solution.point, residual: solution.residual }.into())
     }
 }
 
@@ -164,14 +188,26 @@ pub trait Algorithm: Send {
     }
 
     /// This round's point from the records, with its certificate. Called by the gate after the charge and the draw.
-    fn compute(&mut self, round: u32, drawn: &Drawn, local: Local<'_>) -> Result<Certified, AgentError>;
+    fn compute(&mut self, round: u32, drawn: &Drawn, local: Local<'_>) -> Result<Computed, AgentError>;
+
+    /// Coordinates of what agents say in a turn, where that is not the model's length.
+    fn n_coordinates(&self, _turn: u32) -> Option<usize> {
+        None
+    }
+
+    /// The public state that this turn's release is computed at, where all agents compute at the same one: what was computed at another
+    /// is left out.
+    fn state(&self) -> Option<StateDigest> {
+        None
+    }
 
     /// What the agent says in a turn of [`Emission::Derived`].
     fn derive(&mut self, turn: u32) -> PublicVector {
         unreachable!("turn {turn} of this algorithm is not derived")
     }
 
-    /// The turn is over: what the agent said itself, and what it waited for, in the order of its neighbours.
+    /// The turn is over: what the agent said itself, and what it waited for, in the order of its neighbours; an empty vector is from
+    /// one that computed at another [`Algorithm::state`].
     fn finish_turn(&mut self, turn: u32, own: Option<&PublicVector>, others: &[Arc<PublicVector>]);
 
     /// The model that the agent has after the turns concluded so far: the paper's `x_i`.
@@ -199,7 +235,6 @@ pub trait Algorithm: Send {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::objective::Part;
     use crate::solvable::{Judgement, LocalBounds};
 
     /// A start that is no number stops every fast solver at once. Where public numbers promise a certificate, there is one all the same.
@@ -211,18 +246,19 @@ mod tests {
             data.push(&row, &[], if r % 4 == 0 { 1.0 } else { -1.0 });
         });
         let (loss, tolerance, quadratic) = (Loss::Logistic, 1e-8, 0.1);
-        let problem = LocalProblem { data: Arc::new(data), loss, penalty: RegularizerTerm::none() };
-        let bounds = LocalBounds::new(loss, &problem.penalty, 20, 3, 3, 1.0, tolerance);
+        let problem =
+            LocalProblem { data: Arc::new(data), loss, penalty: RegularizerTerm::none(), weight: 1.0 };
+        let bounds = LocalBounds::new(loss, 1.0, &problem.penalty, 20, 3, 3, 1.0, None, tolerance);
         let judgement = bounds.judge(Demand::Solve { linear: 0.0, quadratic });
         assert!(judgement.passes.is_some());
         let solve = |judgement: Option<Judgement>, start: f64| {
             let (mut solver, mut warm_start) = (Solver::new(), vec![start; 3]);
             solver.judgement = judgement;
-            let parts = [Part::mean(&problem.data)];
+            let parts = [problem.part()];
             let objective = Objective::new(&parts, loss, &problem.penalty, &[], quadratic);
             let local =
                 Local { problem: &problem, solver: &mut solver, warm_start: &mut warm_start, tolerance };
-            local.solve(1, objective)
+            local.solve(1, objective).map(|computed| computed.into_point().expect("a solve gives a point"))
         };
         let stalled = solve(None, f64::NAN).unwrap_err();
         assert!(matches!(stalled, AgentError::ToleranceNotReached { .. }), "{stalled}");

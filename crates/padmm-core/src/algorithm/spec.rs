@@ -7,7 +7,8 @@ use padmm_privacy::PrivacyError;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::{ALL, Algorithm};
-use crate::calibration::{CalibrationInputs, SiteCalibration};
+use crate::calibration::{CalibrationInputs, NetworkFacts, SiteCalibration};
+use crate::data::FeatureSpace;
 use crate::graph::Graph;
 use crate::plan::{OwnSetting, PlanDraft};
 use crate::regularizer::RegularizerTerm;
@@ -42,6 +43,32 @@ pub trait AlgorithmSpec: fmt::Debug + Sync {
         _walk: f64,
     ) -> Option<Demand> {
         None
+    }
+
+    /// Who hears what an agent releases.
+    fn audience(&self) -> Audience {
+        Audience::Neighbours
+    }
+
+    /// How many rounds a run has if its plan does not say, where the algorithm has a rule of its own for that.
+    fn rounds_by_rule(&self, _plan: &PlanDraft, _network: &NetworkFacts<'_>) -> Option<u32> {
+        None
+    }
+
+    /// Whether [`AlgorithmSpec::rounds_by_rule`] has an answer.
+    fn has_rule_for_rounds(&self) -> bool {
+        false
+    }
+
+    /// Whether rounds solve, and so must be judged by public numbers before they are charged; a sum over records cannot fail.
+    fn solves(&self) -> bool {
+        true
+    }
+
+    /// Whether a site keeps the average over rounds and sites, which makes up for noise that differs between them; else it keeps the last
+    /// model.
+    fn is_averaged(&self) -> bool {
+        true
     }
 
     /// Of `rounds` rounds, those that an agent is charged for.
@@ -114,6 +141,8 @@ pub enum Needs {
     SmoothLoss,
     /// A regulariser that is a sum over coordinates.
     SeparableRegularizer,
+    /// Both: a loss with bounded curvature, and a regulariser that is a sum over coordinates.
+    SmoothLossSeparableRegularizer,
 }
 
 /// What an algorithm asks of the graph.
@@ -146,6 +175,15 @@ impl GraphNeeded {
             Self::Complete => n >= 2 && graph.n_edges() == n * (n - 1) / 2,
         }
     }
+}
+
+/// Who hears what an agent releases.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Audience {
+    /// Its neighbours in the graph.
+    Neighbours,
+    /// All sites: what an agent releases is passed on along the graph.
+    Everybody,
 }
 
 /// What an algorithm guarantees, and how its noise is made.
@@ -291,6 +329,12 @@ pub struct AlgorithmInputs<'a> {
     pub n_agents: usize,
     /// `p`: how many coefficients a model has.
     pub n_features: usize,
+    /// `n_j` of every site, in the plan's order.
+    pub n_records: &'a [usize],
+    /// The encoded columns.
+    pub space: &'a FeatureSpace,
+    /// `S`: no row is longer.
+    pub norm_bound: f64,
     /// What the agent is held to.
     pub calibration: &'a SiteCalibration,
     /// `R/N`: this site's share of the regulariser.

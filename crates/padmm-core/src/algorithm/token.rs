@@ -15,7 +15,7 @@
 
 use std::sync::Arc;
 
-use padmm_privacy::{Certified, Decay, Drawn, PrivacyError, PublicVector};
+use padmm_privacy::{Computed, Decay, Drawn, PrivacyError, PublicVector};
 
 use super::{
     Algorithm, AlgorithmInputs, AlgorithmKind, AlgorithmSpec, Description, Emission, GraphNeeded, Guarantee,
@@ -24,7 +24,7 @@ use super::{
 use crate::agent::AgentError;
 use crate::calibration::{CalibrationInputs, SiteCalibration};
 use crate::graph::PublicSeed;
-use crate::objective::{Objective, Part};
+use crate::objective::Objective;
 use crate::plan::OwnSetting;
 use crate::regularizer::{RegularizerTerm, norm_up};
 use crate::solvable::Demand;
@@ -166,9 +166,9 @@ impl Algorithm for TokenAdmm {
         Some(Demand::Solve { linear, quadratic: self.inverse_step })
     }
 
-    fn compute(&mut self, round: u32, _drawn: &Drawn, local: Local<'_>) -> Result<Certified, AgentError> {
+    fn compute(&mut self, round: u32, _drawn: &Drawn, local: Local<'_>) -> Result<Computed, AgentError> {
         self.linear_term();
-        let parts = [Part::mean(&local.problem.data)];
+        let parts = [local.problem.part()];
         let loss = local.problem.loss;
         let objective = Objective::new(&parts, loss, &self.no_penalty, &self.linear, self.inverse_step);
         local.solve(round, objective)

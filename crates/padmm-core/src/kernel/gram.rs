@@ -45,7 +45,10 @@ pub(crate) fn gram(
                 // Margins, then curvatures, then what the record's products are multiplied by.
                 let weights = &mut weights[range.clone()];
                 margins_of_part(hot_rows, shape, &part, at, &mut lanes, weights);
-                loss.curvatures(simd, part.labels, weights);
+                match part.caps {
+                    [] => loss.curvatures(simd, part.labels, weights),
+                    caps => loss.capped_curvatures(simd, part.labels, caps, weights),
+                }
                 weights.iter_mut().zip(part.scale).for_each(|(w, &s)| *w = *w * s * s);
                 if n_numeric < MANY_NUMBERS {
                     add_few(shape, &part, weights, &mut sums.among);

@@ -21,14 +21,21 @@ pub(crate) fn margin(data: &Dataset, r: usize, x: &[f64]) -> f64 {
     row(data, r).iter().zip(x).map(|(a, x)| a * x).sum()
 }
 
+/// `c/‖a_r‖`, which record `r`'s slope is capped at; infinite if slopes are not capped.
+pub(crate) fn cap(data: &Dataset, r: usize) -> f64 {
+    let raw = data.row(r);
+    let square = raw.numeric.iter().map(|v| v * v).sum::<f64>() + raw.hot.len() as f64;
+    data.slope_cap().map_or(f64::INFINITY, |cap| cap / square.sqrt())
+}
+
 /// `Σ_r ℓ(z_r, t_r)` over the records in `range`.
 pub(crate) fn loss(loss: Loss, data: &Dataset, range: Range<usize>, x: &[f64]) -> f64 {
-    range.map(|r| loss.value(data.labels()[r], margin(data, r, x))).sum()
+    range.map(|r| loss.capped_value(data.labels()[r], margin(data, r, x), cap(data, r))).sum()
 }
 
 /// `Σ_r ℓ'(z_r, t_r) a_r`
 pub(crate) fn gradient(loss: Loss, data: &Dataset, range: Range<usize>, x: &[f64]) -> Vec<f64> {
-    let slope = |r| loss.slope(data.labels()[r], margin(data, r, x));
+    let slope = |r| loss.capped_slope(data.labels()[r], margin(data, r, x), cap(data, r));
     sum_of_rows(data, range, slope)
 }
 
@@ -60,7 +67,7 @@ pub(crate) fn hessian_vector(
 
 /// `d_r = ℓ''(z_r, t_r)`
 pub(crate) fn curvature(loss: Loss, data: &Dataset, r: usize, x: &[f64]) -> f64 {
-    loss.curvature(data.labels()[r], margin(data, r, x))
+    loss.capped_curvature(data.labels()[r], margin(data, r, x), cap(data, r))
 }
 
 /// `Σ_r f_r a_r`, where `factor` gives `f_r`.

@@ -22,6 +22,9 @@ pub struct FeatureSpace {
     pub groups: Vec<Range<usize>>,
     /// The column of ones, which no regulariser touches.
     pub intercept: Option<usize>,
+    /// How many of the first columns are numbers.
+    #[serde(skip)]
+    pub n_numeric: usize,
 }
 
 impl FeatureSpace {
@@ -30,12 +33,27 @@ impl FeatureSpace {
         self.names.len()
     }
 
+    /// A norm that no encoded row exceeds before it is scaled: numbers are in \[0, 1\], and of a category one column is 1.
+    pub fn largest_norm(&self) -> f64 {
+        let values = self.groups.len() + usize::from(self.intercept.is_some());
+        // Longer than any row by more than rounding, so that none is scaled.
+        (values.max(1) as f64).sqrt() * (1.0 + 1e-9)
+    }
+
+    /// The norm of a row whose numbers are spread evenly over \[0, 1\].
+    pub fn usual_norm(&self) -> f64 {
+        let n_hot =
+            self.groups.len() - self.n_numeric.min(self.groups.len()) + usize::from(self.intercept.is_some());
+        (n_hot as f64 + self.n_numeric as f64 / 3.0).max(1.0 / 3.0).sqrt()
+    }
+
     /// A space of `n` unnamed numeric columns, for tests and synthetic problems.
     pub fn numeric(n: usize) -> Self {
         Self {
             names: (0..n).map(|j| format!("x{j}")).collect(),
             groups: (0..n).map(|j| j..j + 1).collect(),
             intercept: None,
+            n_numeric: n,
         }
     }
 }
@@ -52,9 +70,13 @@ pub struct Dataset {
     stride: usize,
     n_hot: usize,
     norm_bound: f64,
+    /// `c`, if slopes are capped at `c/‖a‖`.
+    slope_cap: Option<f64>,
     numeric: Vec<f64>,
     hot: Vec<u32>,
     scale: Vec<f64>,
+    /// `c/‖a‖` of every record, rounded down; empty without a cap.
+    caps: Vec<f64>,
     labels: Vec<f64>,
     crossed: crossed::OnDemand,
 }
@@ -93,6 +115,8 @@ pub(crate) struct Records<'a> {
     pub numeric: &'a [f64],
     pub hot: &'a [u32],
     pub scale: &'a [f64],
+    /// Empty where slopes are not capped.
+    pub caps: &'a [f64],
     pub labels: &'a [f64],
 }
 
@@ -107,9 +131,11 @@ impl Dataset {
             stride: n_numeric.max(1).next_multiple_of(LANES),
             n_hot,
             norm_bound,
+            slope_cap: None,
             numeric: vec![],
             hot: vec![],
             scale: vec![],
+            caps: vec![],
             labels: vec![],
             crossed: crossed::OnDemand::default(),
         }
@@ -117,7 +143,44 @@ impl Dataset {
 
     /// An empty set with the same columns and bound as `self`.
     pub fn empty_like(&self) -> Self {
-        Self::new(self.n_features, self.n_numeric, self.n_hot, self.norm_bound)
+        let empty = Self::new(self.n_features, self.n_numeric, self.n_hot, self.norm_bound);
+        Self { slope_cap: self.slope_cap, ..empty }
+    }
+
+    /// The same records with slopes capped at `cap/‖a‖` — EQUATIONS §3, "capped slopes" — and rows cut to `norm_bound` in place of the bound
+    /// that they had: no record's gradient is longer than `cap`, so the bound may be one that no row exceeds
+    /// ([`FeatureSpace::largest_norm`]).
+    pub fn with_slope_cap(mut self, cap: f64, norm_bound: f64) -> Self {
+        assert!(cap > 0.0 && cap.is_finite(), "the cap must be positive and finite");
+        self.slope_cap = Some(cap);
+        self.with_norm_bound(norm_bound)
+    }
+
+    /// The same records cut to another bound on the norm of rows.
+    pub fn with_norm_bound(mut self, norm_bound: f64) -> Self {
+        assert!(norm_bound > 0.0 && norm_bound.is_finite(), "the norm bound must be positive and finite");
+        self.norm_bound = norm_bound;
+        let fitted = |row: Row<'_>| {
+            let (scale, cap) = self.scale_and_cap(row.numeric, row.hot);
+            (if row.is_empty() { 0.0 } else { scale }, cap)
+        };
+        (self.scale, self.caps) = self.rows().map(fitted).unzip();
+        if self.slope_cap.is_none() {
+            self.caps.clear();
+        }
+        self
+    }
+
+    /// What a row is multiplied by so that its norm is at most the bound, and the cap on its slope, if there is one. The scale is rounded so
+    /// that the bound holds of the floating-point values that are later used, and so is the cap: cap times norm is at most `c`.
+    fn scale_and_cap(&self, numeric: &[f64], hot: &[u32]) -> (f64, f64) {
+        let norm = (numeric.iter().map(|v| v * v).sum::<f64>() + hot.len() as f64).sqrt();
+        // The computed norm carries a relative error below (terms + 2) · 2⁻⁵³; take twice that off the scale.
+        let slack = 1.0 - (numeric.len() + hot.len() + 4) as f64 * f64::EPSILON;
+        let scale = if norm > self.norm_bound * slack { self.norm_bound / norm * slack } else { 1.0 };
+        // The scaled norm is not longer than the unscaled one. What underflowed in a square is below 1e-150.
+        let cap = self.slope_cap.map_or(f64::INFINITY, |cap| cap / (norm + 1e-150) * slack);
+        (scale, cap)
     }
 
     /// Makes room for `n` more records, so that a large set is not moved while it grows.
@@ -139,14 +202,14 @@ impl Dataset {
             "hot columns exist"
         );
         assert!(label.is_finite() && numeric.iter().all(|v| v.is_finite()), "encoded values are finite");
-        let norm = (numeric.iter().map(|v| v * v).sum::<f64>() + hot.len() as f64).sqrt();
-        // The computed norm carries a relative error below (terms + 2) · 2⁻⁵³; take twice that off the scale.
-        let slack = 1.0 - (numeric.len() + hot.len() + 4) as f64 * f64::EPSILON;
-        let scale = if norm > self.norm_bound * slack { self.norm_bound / norm * slack } else { 1.0 };
+        let (scale, cap) = self.scale_and_cap(numeric, hot);
         self.numeric.extend_from_slice(numeric);
         self.numeric.resize((self.labels.len() + 1) * self.stride, 0.0);
         self.hot.extend_from_slice(hot);
         self.scale.push(scale);
+        if self.slope_cap.is_some() {
+            self.caps.push(cap);
+        }
         self.labels.push(label);
         self.crossed = crossed::OnDemand::default();
     }
@@ -183,11 +246,13 @@ impl Dataset {
 
     /// Adds all records of another set of the same shape and bound, as they are.
     pub fn append(&mut self, other: &Self) {
-        let shape = |set: &Self| (set.n_features, set.n_numeric, set.n_hot, set.norm_bound.to_bits());
+        let bounds = |set: &Self| (set.norm_bound.to_bits(), set.slope_cap.map(f64::to_bits));
+        let shape = |set: &Self| (set.n_features, set.n_numeric, set.n_hot, bounds(set));
         assert_eq!(shape(self), shape(other), "the sets have one shape and one bound");
         self.numeric.extend_from_slice(&other.numeric);
         self.hot.extend_from_slice(&other.hot);
         self.scale.extend_from_slice(&other.scale);
+        self.caps.extend_from_slice(&other.caps);
         self.labels.extend_from_slice(&other.labels);
         self.crossed = crossed::OnDemand::default();
     }
@@ -222,6 +287,21 @@ impl Dataset {
         self.norm_bound
     }
 
+    /// `c`, if slopes are capped at `c/‖a‖`.
+    pub fn slope_cap(&self) -> Option<f64> {
+        self.slope_cap
+    }
+
+    /// What record `r`'s slope is capped at: `c/‖a‖`, rounded down; infinite if slopes are not capped.
+    pub fn cap(&self, r: usize) -> f64 {
+        self.caps.get(r).copied().unwrap_or(f64::INFINITY)
+    }
+
+    /// The caps of records `range`; empty if slopes are not capped.
+    pub(crate) fn caps(&self, range: Range<usize>) -> &[f64] {
+        if self.caps.is_empty() { &[] } else { &self.caps[range] }
+    }
+
     /// Labels in the order of the records: −1 or +1 for classification, numbers for regression.
     pub fn labels(&self) -> &[f64] {
         &self.labels
@@ -242,12 +322,23 @@ impl Dataset {
         (0..self.n_records()).map(|r| self.row(r))
     }
 
+    /// The margin `aᵀx` of each record.
+    pub fn margins(&self, x: &[f64]) -> Vec<f64> {
+        assert_eq!(self.n_features, x.len(), "a model has one coefficient a column");
+        let margin = |row: Row<'_>| {
+            let dense: f64 = row.numeric.iter().zip(x).map(|(a, x)| a * x).sum();
+            row.scale * (dense + row.hot.iter().map(|&j| x[j as usize]).sum::<f64>())
+        };
+        self.rows().map(margin).collect()
+    }
+
     /// Records `range`, for loops over many of them.
     pub(crate) fn records(&self, range: Range<usize>) -> Records<'_> {
         Records {
             numeric: &self.numeric[range.start * self.stride..range.end * self.stride],
             hot: &self.hot[range.start * self.n_hot..range.end * self.n_hot],
             scale: &self.scale[range.clone()],
+            caps: self.caps(range.clone()),
             labels: &self.labels[range],
         }
     }
@@ -281,7 +372,7 @@ impl Dataset {
 
     /// Bytes that the encoded records take.
     pub fn memory_bytes(&self) -> usize {
-        8 * (self.numeric.len() + self.scale.len() + self.labels.len())
+        8 * (self.numeric.len() + self.scale.len() + self.caps.len() + self.labels.len())
             + 4 * self.hot.len()
             + self.crossed.memory_bytes()
     }

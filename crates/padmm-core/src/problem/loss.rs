@@ -33,6 +33,9 @@ macro_rules! with_shape {
     };
 }
 
+// After the macro, which it uses.
+mod capped;
+
 /// Per-record loss `ℓ(z, t)` of label `z` and margin `t = aᵀx`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

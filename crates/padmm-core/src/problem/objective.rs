@@ -17,7 +17,7 @@ use crate::kernel;
 use crate::loss::Loss;
 use crate::regularizer::RegularizerTerm;
 use crate::vector::{self, dot_in_order, norm, sum_of_squares};
-pub(crate) use rounding::{Rounding, Sums, UNIT};
+pub(crate) use rounding::{Rounding, Rows, Sums, UNIT};
 
 /// Records that one task handles; more are cut into tasks of equal size.
 const TASK: usize = 4096;
@@ -40,7 +40,7 @@ impl<'a> Part<'a> {
     }
 
     /// The tasks that the records are cut into. An even number, so that two threads end together.
-    fn tasks(&self) -> impl Iterator<Item = Range<usize>> + use<> {
+    pub(crate) fn tasks(&self) -> impl Iterator<Item = Range<usize>> + use<> {
         let n = self.data.n_records();
         let n_tasks = n_tasks(n);
         (0..n_tasks).map(move |t| t * n / n_tasks..(t + 1) * n / n_tasks)
@@ -123,6 +123,10 @@ impl<'a> Objective<'a> {
         assert!(!parts.is_empty(), "an objective has records");
         let n_features = parts[0].data.n_features();
         assert!(parts.iter().all(|p| p.data.n_features() == n_features), "parts share their columns");
+        assert!(
+            parts.iter().all(|p| p.data.slope_cap() == parts[0].data.slope_cap()),
+            "parts share their cap"
+        );
         assert!(linear.is_empty() || linear.len() == n_features, "the linear term has one entry a feature");
         Objective {
             parts,
@@ -202,9 +206,18 @@ impl<'a> Objective<'a> {
 
     /// A bound on the largest eigenvalue of the smooth part's Hessian; `None` for the hinge.
     pub(crate) fn smoothness(&self) -> Option<f64> {
-        let row = self.parts.iter().map(|p| p.data.norm_bound()).fold(0.0, f64::max);
-        let loss = self.loss.curvature_bound()? * row * row * self.total_weight;
+        let loss = self.loss.record_curvature(self.row(), self.slope_cap())? * self.total_weight;
         Some(loss + self.quadratic + self.regularizer.curvature)
+    }
+
+    /// The bound on every row's norm.
+    fn row(&self) -> f64 {
+        self.parts.iter().map(|p| p.data.norm_bound()).fold(0.0, f64::max)
+    }
+
+    /// `c`, if slopes are capped at `c/‖a‖`: in all parts alike.
+    fn slope_cap(&self) -> Option<f64> {
+        self.parts[0].data.slope_cap()
     }
 
     fn rounding(&self) -> Rounding {
@@ -215,9 +228,9 @@ impl<'a> Objective<'a> {
             n_features: self.n_features,
             values_per_record: self.values_per_record(),
         };
-        let row = self.parts.iter().map(|p| p.data.norm_bound()).fold(0.0, f64::max);
         let (loss, weights) = (self.loss, self.slopes_are_weights);
-        Rounding::new(sums, loss, weights, row, self.total_weight, self.quadratic, self.regularizer)
+        let records = Rows { norm: self.row(), slope_cap: self.slope_cap() };
+        Rounding::new(sums, loss, weights, records, self.total_weight, self.quadratic, self.regularizer)
     }
 
     /// The norm that rounding is bounded with at `x`: the public radius, so that a certificate does not depend on where in
@@ -376,22 +389,25 @@ impl<'a> Objective<'a> {
             b.margins.resize(b.range.len(), 0.0);
             kernel::margins_into(data, b.range.clone(), weights.at(x), &mut b.margins);
             let labels = &data.labels()[b.range.clone()];
-            let calibration =
-                b.margins.iter().zip(labels).map(|(&m, &z)| hinge_excess_of(1.0 - z * m, width, slack));
-            b.sum = calibration.sum::<f64>() * (1.0 + 1e-9);
+            let gaps = b.margins.iter().zip(labels).map(|(&m, &z)| 1.0 - z * m);
+            let excess: f64 = match data.caps(b.range.clone()) {
+                [] => gaps.map(|gap| hinge_excess_of(gap, 1.0, width, slack)).sum(),
+                caps => gaps.zip(caps).map(|(gap, &k)| hinge_excess_of(gap, k.min(1.0), width, slack)).sum(),
+            };
+            b.sum = excess * (1.0 + 1e-9);
         });
         self.weighted(buffers).map(|(weight, b)| weight * b.sum).sum()
     }
 }
 
-/// `max(gap, 0) − s·gap` with `s = clamp((gap + width)/(2·width), 0, 1)`, plus what an error of `slack` in the gap can add:
-/// nothing where the slope is 0 or 1 beyond doubt, else at most `slack`, because the term is 1-Lipschitz in the gap.
-fn hinge_excess_of(gap: f64, width: f64, slack: f64) -> f64 {
+/// `k·max(gap, 0) − s·gap` with `s = clamp((gap + width)/(2·width), 0, k)` for a cap `k ≤ 1` on the slope, plus what an error of `slack` in the gap can add:
+/// nothing where the slope is 0 or k beyond doubt, else at most `slack`, because the term is 1-Lipschitz in the gap.
+fn hinge_excess_of(gap: f64, cap: f64, width: f64, slack: f64) -> f64 {
     if gap.abs() >= width + slack {
         return 0.0;
     }
-    let s = ((gap + width) / (2.0 * width)).clamp(0.0, 1.0);
-    slack + if gap > 0.0 { (1.0 - s) * gap } else { -s * gap }
+    let s = ((gap + width) / (2.0 * width)).clamp(0.0, cap);
+    slack + if gap > 0.0 { (cap - s) * gap } else { -s * gap }
 }
 
 #[cfg(test)]

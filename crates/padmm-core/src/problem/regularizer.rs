@@ -44,8 +44,7 @@ pub enum Regularizer {
 impl Regularizer {
     /// `R(x)` — EQUATIONS §1.
     pub fn value(&self, space: &FeatureSpace, x: &[f64]) -> f64 {
-        let p = RegularizerTerm::new(self, space, 1.0);
-        p.smooth_value(x) + p.nonsmooth_value(x)
+        RegularizerTerm::new(self, space, 1.0).value(x)
     }
 }
 
@@ -118,6 +117,11 @@ impl RegularizerTerm {
         if self.free.is_some() { 0.0 } else { self.curvature }
     }
 
+    /// Second derivatives of the smooth part, column by column.
+    pub(crate) fn ridge(&self, n_features: usize) -> Vec<f64> {
+        (0..n_features).map(|j| if self.is_free(j) { 0.0 } else { self.curvature }).collect()
+    }
+
     /// Whether there is a part without a gradient.
     pub fn is_nonsmooth(&self) -> bool {
         self.l1 > 0.0 || self.groups.iter().any(|g| g.1 > 0.0)
@@ -125,6 +129,11 @@ impl RegularizerTerm {
 
     pub(crate) fn is_free(&self, column: usize) -> bool {
         self.free == Some(column)
+    }
+
+    /// `weight · R(x)`
+    pub fn value(&self, x: &[f64]) -> f64 {
+        self.smooth_value(x) + self.nonsmooth_value(x)
     }
 
     pub(crate) fn smooth_value(&self, x: &[f64]) -> f64 {

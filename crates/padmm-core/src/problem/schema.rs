@@ -156,6 +156,12 @@ impl Schema {
         self.norm_bound
     }
 
+    /// The same schema with another bound on the norm of rows.
+    pub fn with_norm_bound(self, norm_bound: f64) -> Self {
+        assert!(norm_bound > 0.0 && norm_bound.is_finite(), "the norm bound must be positive and finite");
+        Self { norm_bound, ..self }
+    }
+
     /// Whether a column of ones is added; it counts in the norm.
     pub fn intercept(&self) -> bool {
         self.intercept
@@ -206,7 +212,7 @@ impl Schema {
         if self.intercept {
             names.push("(intercept)".to_owned());
         }
-        FeatureSpace { names, groups, intercept }
+        FeatureSpace { names, groups, intercept, n_numeric: self.n_numeric() }
     }
 
     fn n_numeric(&self) -> usize {

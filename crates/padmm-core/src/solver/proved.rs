@@ -97,7 +97,7 @@ fn gradient(objective: &Objective<'_>, x: &[Twofold]) -> Vec<Twofold> {
 /// Adds the records' part of the gradient.
 fn add_records(objective: &Objective<'_>, x: &[Twofold], sums: &mut [Twofold]) {
     for part in objective.parts() {
-        for row in part.data.rows() {
+        for (r, row) in part.data.rows().enumerate() {
             let mut margin = Twofold::default();
             let mut see = |x: &Twofold, a: f64| {
                 margin.add_product(x.hi, a);
@@ -106,7 +106,8 @@ fn add_records(objective: &Objective<'_>, x: &[Twofold], sums: &mut [Twofold]) {
             x.iter().zip(row.numeric).for_each(|(x, &a)| see(x, a));
             row.hot.iter().for_each(|&j| see(&x[j as usize], 1.0));
             let margin = margin.normal().times(row.scale.into()).hi;
-            let slope = part.weight * row.scale * objective.loss().slope(row.label, margin);
+            let slope = objective.loss().capped_slope(row.label, margin, part.data.cap(r));
+            let slope = part.weight * row.scale * slope;
             sums.iter_mut().zip(row.numeric).for_each(|(sum, &a)| sum.add_product(slope, a));
             row.hot.iter().for_each(|&j| sums[j as usize].add(slope));
         }
@@ -158,11 +159,15 @@ mod tests {
                 let row: Vec<f64> = (0..p).map(|_| 2.0 * uniform.next()).collect();
                 data.push(&row, &[], uniform.next().signum());
             }
+            // Every third case has capped slopes and rows as long as they are.
+            let cap = (case % 7 % 3 == 1).then_some(0.4);
+            let data = if let Some(cap) = cap { data.with_slope_cap(cap, 6.0) } else { data };
             let quadratic = 10f64.powf(-1.0 + uniform.next());
             let size = 10f64.powf(3.0 * (1.0 + uniform.next()));
             let linear: Vec<f64> = (0..p).map(|_| quadratic * size * uniform.next()).collect();
             let tolerance = 2e-6 / n as f64 * 10f64.powf(-2.0 * (1.0 + uniform.next()));
-            let bounds = LocalBounds::new(loss, &regularizer, n, p, p, 1.0, tolerance);
+            let bounds =
+                LocalBounds::new(loss, 1.0, &regularizer, n, p, p, data.norm_bound(), cap, tolerance);
             let judgement = bounds.judge(Demand::Solve { linear: norm(&linear), quadratic });
             let Some(passes) = judgement.passes.filter(|_| judgement.ratio <= MOST_RATIO) else { continue };
             promised += 1;

@@ -10,10 +10,10 @@ use std::sync::{Arc, Mutex};
 
 use padmm_baselines::mechanism::Unprotected;
 use padmm_core::agent::{Agent, AgentSetup};
-use padmm_core::algorithm::{AlgorithmKind, LocalProblem};
+use padmm_core::algorithm::{AlgorithmKind, Audience, LocalProblem};
 use padmm_core::calibration::{Calibration, NetworkFacts};
 use padmm_core::data::{Dataset, FeatureSpace};
-use padmm_core::graph::{Graph, GraphSpec, metropolis_weight};
+use padmm_core::graph::{Graph, GraphSpec};
 use padmm_core::loss::Loss;
 use padmm_core::message::{Incoming, Outgoing, SiteIndex};
 use padmm_core::objective::{Objective, Part};
@@ -182,10 +182,12 @@ impl World {
 
     pub(crate) fn problem(&self, i: usize) -> LocalProblem {
         let settings = self.plan.settings();
+        let n_records: Vec<usize> = self.shards.iter().map(|s| s.n_records()).collect();
         LocalProblem {
             data: Arc::clone(&self.shards[i]),
             loss: settings.loss,
             penalty: RegularizerTerm::new(&settings.regularizer, &self.space, 1.0 / self.n_agents() as f64),
+            weight: settings.weights.factors(&n_records)[i],
         }
     }
 
@@ -202,17 +204,10 @@ impl World {
         };
         let (noise, remembered) = RememberedNoise::new(seed);
         let gate = Gate::new("test".into(), format!("site-{i}"), mechanism, Box::new(noise), ledger);
-        let weight = |&j: &usize| (SiteIndex(j), metropolis_weight(&self.graph, i, j));
-        let setup = AgentSetup {
-            site: SiteIndex(i),
-            n_agents: self.n_agents(),
-            neighbours: self.graph.neighbours(i).iter().map(weight).collect(),
-            plan: self.plan.clone(),
-            penalty: self.calibration.penalty,
-            gossip_rounds: self.calibration.gossip_rounds,
-            calibration,
-        };
-        (Agent::new(setup, self.problem(i), gate), remembered)
+        let shard = Arc::clone(&self.shards[i]);
+        let (setup, problem) =
+            AgentSetup::of(&self.plan, &self.graph, &self.calibration, SiteIndex(i), &self.space, shard);
+        (Agent::new(setup, problem, gate), remembered)
     }
 
     /// All agents, agent `i` with noise from seed `seed(i)`.
@@ -225,7 +220,11 @@ impl World {
         let spoken: Vec<Option<Outgoing>> =
             agents.iter_mut().map(|a| a.poll_message().expect("the round succeeds")).collect();
         for (i, agent) in agents.iter_mut().enumerate() {
-            for &j in self.graph.neighbours(i).iter().filter(|&&j| connected(i, j)) {
+            let heard = match agent.audience() {
+                Audience::Neighbours => self.graph.neighbours(i).to_vec(),
+                Audience::Everybody => (0..spoken.len()).filter(|&j| j != i).collect(),
+            };
+            for j in heard.into_iter().filter(|&j| connected(i, j)) {
                 if let Some(message) = spoken[j].as_ref().filter(|m| m.is_for(SiteIndex(i))) {
                     agent.handle_message(&Incoming::from(message)).expect("the message is welcome");
                 }
@@ -248,7 +247,8 @@ impl World {
     /// The pooled minimiser, to the limit of floating point.
     pub(crate) fn optimum(&self) -> Vec<f64> {
         let settings = self.plan.settings();
-        let parts: Vec<Part> = self.shards.iter().map(|s| Part::mean(s)).collect();
+        let problems: Vec<LocalProblem> = (0..self.n_agents()).map(|i| self.problem(i)).collect();
+        let parts: Vec<Part> = problems.iter().map(LocalProblem::part).collect();
         let penalty = RegularizerTerm::new(&settings.regularizer, &self.space, 1.0);
         let objective = Objective::new(&parts, settings.loss, &penalty, &[], 0.0);
         let start = vec![0.0; self.space.n_features()];

@@ -116,7 +116,7 @@ impl Noise {
                     // What a release of zero is.
                     None => {
                         let nothing = Certified { point: zero(), residual: 0.0 };
-                        on_output = mechanism.seal(round, &nothing, drawn)?.to_vec();
+                        on_output = mechanism.seal(round, nothing.into(), drawn)?.to_vec();
                     }
                 }
             }

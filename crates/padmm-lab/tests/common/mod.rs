@@ -14,6 +14,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
+use padmm_core::algorithm::{AlgorithmKind, P_ADMM};
 use padmm_core::message::Stage;
 use padmm_core::plan::PlanDraft;
 use padmm_core::schema::Schema;
@@ -40,6 +41,8 @@ const ROOM: f64 = 2.0;
 /// What kind of network.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
+    /// What they run.
+    pub algorithm: AlgorithmKind,
     /// Sites.
     pub sites: usize,
     /// Who talks to whom.
@@ -52,7 +55,8 @@ pub(crate) struct Shape {
 
 impl Shape {
     /// Three sites that all talk to each other, and wait for each other.
-    pub(crate) const TRIANGLE: Self = Self { sites: 3, graph: "complete", rounds: 8, silence: Silence::Wait };
+    pub(crate) const TRIANGLE: Self =
+        Self { algorithm: P_ADMM, sites: 3, graph: "complete", rounds: 8, silence: Silence::Wait };
 }
 
 /// One site's files.
@@ -95,7 +99,7 @@ impl Network {
         let schema_file = folder.path().join("schema.toml");
         std::fs::write(&schema_file, SCHEMA).unwrap();
         let schema = padmm_data::read_schema(&schema_file).unwrap();
-        let settings = PlanDraft { rounds: shape.rounds, ..PlanDraft::default() };
+        let settings = PlanDraft { algorithm: shape.algorithm, rounds: shape.rounds, ..PlanDraft::default() };
         let ports = free_ports(shape.sites);
         let (mut sites, mut homes, mut entries) = (vec![], vec![], vec![]);
         for (i, &port) in ports.iter().enumerate() {
@@ -213,8 +217,20 @@ impl Network {
         }
         for &i in &here {
             self.check_complete(i, &run, lost);
+            self.check_own_model(i);
         }
         outcome
+    }
+
+    /// A site that has finished has a model of its own, which is marked, and of which log and result tell nothing.
+    fn check_own_model(&self, site: usize) {
+        let path = self.run_file(site, "own-model.json");
+        assert!(padmm_data::read_model_inside(&path).unwrap().is_own());
+        assert!(padmm_data::read_model(&path).is_err(), "a model of one's own is not shared");
+        let told = self.log(site) + &std::fs::read_to_string(self.run_file(site, "result.json")).unwrap();
+        for word in ["AUC", "auc", "comparison", "joint_share"] {
+            assert!(!told.contains(word), "{word} is computed from records");
+        }
     }
 
     /// The bytes of every release in a site's ledger, by round: at most one entry each, of this run only.

@@ -103,7 +103,7 @@ fn a_flood_beside_the_real_site_does_not_stop_the_run() {
         let mut line = network.impostor(ASH).await;
         let cedar = network.start(CEDAR);
         let model = network.signed_speech(1, genuine(1));
-        let want = network.signed(&Frame::Request { turn: Turn::model(1) });
+        let want = network.signed(&Frame::Request { whose: SiteIndex(0), turn: Turn::model(1) });
         let flood = async {
             while line.try_send(&[200; 50]).await && line.try_send(&model).await && line.try_send(&want).await
             {
@@ -166,7 +166,8 @@ fn a_sites_own_words_shown_back_to_it_do_not_stop_it() {
     with_keys_of_cedar(&["messages of kind 200 are unknown"], async |network, attacker| {
         let (origin, values) = (network.origin(ASH), grid(&genuine(1)).1);
         let payload = Payload::Plain(vec![0.5; values.len()]);
-        let model = ModelFrame { origin, turn: Turn::average(1), entry: 0, head: [0; 32], payload };
+        let model =
+            ModelFrame { origin, turn: Turn::average(1), entry: 0, head: [0; 32], state: None, payload };
         let own = Frame::Model(model).encode(network.homes[ASH].identity());
         attacker.send(&own).await;
         attacker.send(&[200]).await;

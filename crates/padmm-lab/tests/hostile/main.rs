@@ -187,7 +187,7 @@ impl Network {
     fn model(&self, turn: u32, payload: Payload) -> ModelFrame {
         let origin = self.origin(CEDAR);
         // No entry: a release that names one would be shown to the real cedar, which does not have it and stops, as it must.
-        ModelFrame { origin, turn: Turn::model(turn), entry: 0, head: [3; 32], payload }
+        ModelFrame { origin, turn: Turn::model(turn), entry: 0, head: [3; 32], state: None, payload }
     }
 
     /// A frame with cedar's signature.
@@ -564,7 +564,8 @@ fn absurd_numbers_are_not_used() {
     for absurd in [f64::NAN, f64::INFINITY] {
         refused(line, |network| {
             let (origin, payload) = (network.origin(CEDAR), Payload::Plain(vec![absurd; values.len()]));
-            let model = ModelFrame { origin, turn: Turn::average(1), entry: 0, head: [0; 32], payload };
+            let model =
+                ModelFrame { origin, turn: Turn::average(1), entry: 0, head: [0; 32], state: None, payload };
             vec![network.signed(&Frame::Model(model))]
         });
     }

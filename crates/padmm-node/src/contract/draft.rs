@@ -90,12 +90,12 @@ pub struct ContractDraft {
 }
 
 impl ContractDraft {
-    /// A draft in which everything that can be derived is: edges from a graph, and the penalty from public facts if the
-    /// settings leave it out.
+    /// A draft in which everything that can be derived is: edges from a graph, and from public facts the penalty, and the rounds where
+    /// the algorithm has a rule for them, if the settings leave them out.
     pub fn new(
         name: SiteName,
         schema: Schema,
-        mut settings: PlanDraft,
+        settings: PlanDraft,
         sites: Vec<SiteEntry>,
         graph: &GraphSpec,
         silence: Silence,
@@ -107,9 +107,13 @@ impl ContractDraft {
         let names = names(&sites);
         // A random graph is drawn with a seed that everybody knows; what counts are the edges that the plan lists.
         let graph = graph.build(sites.len(), &names, 1)?;
-        let plan = settings.clone().check()?;
+        let n_records: Vec<usize> = sites.iter().map(|site| site.records).collect();
+        let (space, norm_bound) = (schema.feature_space(), schema.norm_bound());
+        let network = NetworkFacts { graph: &graph, n_records: &n_records, space: &space, norm_bound };
+        let plan = settings.check()?.for_network(&network)?;
+        let mut settings = plan.settings().clone();
         if settings.penalty.is_none() {
-            settings.penalty = Some(derive_penalty(&plan, &schema, &graph, &sites)?);
+            settings.penalty = Some(default_penalty(&plan, &network).map_err(CalibrationError::from)?);
         }
         Ok(Self {
             format: CONTRACT_FORMAT,
@@ -148,6 +152,8 @@ impl ContractDraft {
         let n_records: Vec<usize> = self.sites.iter().map(|site| site.records).collect();
         let norm_bound = self.schema.norm_bound();
         let network = NetworkFacts { graph: &graph, n_records: &n_records, space: &space, norm_bound };
+        let plan = plan.for_network(&network)?;
+        self.settings.rounds = plan.settings().rounds;
         let calibration = Calibration::derive(&plan, &network)?;
         calibration.check_solvable()?;
         check_exact(&plan, &calibration)?;
@@ -231,19 +237,6 @@ fn check_sites(sites: &[SiteEntry]) -> Result<(), ContractError> {
         }
     }
     Ok(())
-}
-
-fn derive_penalty(
-    plan: &Plan,
-    schema: &Schema,
-    graph: &Graph,
-    sites: &[SiteEntry],
-) -> Result<f64, ContractError> {
-    let n_records: Vec<usize> = sites.iter().map(|site| site.records).collect();
-    let space = schema.feature_space();
-    let network =
-        NetworkFacts { graph, n_records: &n_records, space: &space, norm_bound: schema.norm_bound() };
-    Ok(default_penalty(plan, &network).map_err(CalibrationError::from)?)
 }
 
 fn names(sites: &[SiteEntry]) -> Vec<String> {

@@ -63,15 +63,15 @@ fn frame() -> impl Strategy<Value = Frame> {
         announcement().prop_map(Frame::Announce),
         (origin(), site(), any::<u64>(), any::<[u8; 32]>())
             .prop_map(|(origin, whose, entry, digest)| Frame::Receipt { origin, whose, entry, digest }),
-        (origin(), turn(), any::<u64>(), any::<[u8; 32]>(), payload()).prop_map(
-            |(origin, turn, entry, head, payload)| {
-                Frame::Model(ModelFrame { origin, turn, entry, head, payload })
+        (origin(), turn(), any::<u64>(), any::<[u8; 32]>(), any::<Option<[u8; 32]>>(), payload()).prop_map(
+            |(origin, turn, entry, head, state, payload)| {
+                Frame::Model(ModelFrame { origin, turn, entry, head, state, payload })
             }
         ),
         (origin(), turn(), any::<u64>(), any::<bool>())
             .prop_map(|(origin, turn, counter, done)| { Frame::Status { origin, turn, counter, done } }),
         (origin(), site(), turn()).prop_map(|(origin, lost, turn)| Frame::Departure { origin, lost, turn }),
-        turn().prop_map(|turn| Frame::Request { turn }),
+        (site(), turn()).prop_map(|(whose, turn)| Frame::Request { whose, turn }),
         Just(Frame::RequestPlan),
         Just(Frame::RequestHello),
         ".{0,60}".prop_map(Frame::PlanText),
@@ -127,11 +127,14 @@ proptest! {
 fn a_model_frame_has_the_announced_size() {
     let payload = Payload::Grid { exponent: -30, values: vec![1; 1000] };
     let origin = Origin { plan: [1; 32], sender: SiteIndex(3) };
-    let model = ModelFrame { origin, turn: Turn::model(9), entry: 4, head: [2; 32], payload };
-    let bytes = Frame::Model(model).encode(&key());
-    assert_eq!(bytes.len(), MODEL_FRAME_OVERHEAD + 8000);
-    assert_eq!(peek_model(&bytes), Some((origin, Turn::model(9))));
-    assert!(bytes.len() <= largest_frame(1000, 5, 0));
+    for state in [None, Some([3; 32])] {
+        let payload = payload.clone();
+        let model = ModelFrame { origin, turn: Turn::model(9), entry: 4, head: [2; 32], state, payload };
+        let bytes = Frame::Model(model).encode(&key());
+        assert_eq!(bytes.len(), MODEL_FRAME_OVERHEAD + 8000 - if state.is_none() { 32 } else { 0 });
+        assert_eq!(peek_model(&bytes), Some((origin, Turn::model(9))));
+        assert!(bytes.len() <= largest_frame(1000, 5, 0));
+    }
 }
 
 /// A length field that promises more than is there must not be believed.
@@ -139,7 +142,7 @@ fn a_model_frame_has_the_announced_size() {
 fn a_promised_length_allocates_nothing() {
     let payload = Payload::Grid { exponent: -30, values: vec![1] };
     let origin = Origin { plan: [1; 32], sender: SiteIndex(3) };
-    let model = ModelFrame { origin, turn: Turn::model(9), entry: 4, head: [2; 32], payload };
+    let model = ModelFrame { origin, turn: Turn::model(9), entry: 4, head: [2; 32], state: None, payload };
     let mut bytes = Frame::Model(model).encode(&key()).to_vec();
     let length = bytes.len() - 64 - 8 - 4;
     bytes[length..length + 4].copy_from_slice(&u32::MAX.to_le_bytes());

@@ -1,15 +1,18 @@
-//! The run continues without a neighbour: the edge is dropped on both sides, and everybody is told.
+//! The run continues without a neighbour: the edge is dropped on both sides, and everybody is told. Where releases are passed on, a site
+//! is left behind when all ways to it are gone.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use padmm_core::agent::Phase;
 use padmm_core::message::{SiteIndex, Turn};
 
-use super::{Departure, Session, SessionError, turn_name};
+use super::{Departure, SLOWEST_RETRY, Session, SessionError, turn_name};
 use crate::frame::Frame;
 use crate::journal::Level;
 use crate::outbox::Bytes;
-use crate::session::peer::PeerState;
+use crate::session::peer::{PeerState, Speaker};
 use crate::transport::Transport;
 
 impl Session {
@@ -22,7 +25,9 @@ impl Session {
         let [reporter, lost] = [departure.reporter, departure.lost].map(|s| self.names.get(s.0).cloned());
         let (Some(reporter), Some(lost)) = (reporter, lost) else { return };
         let place = turn_name(departure.turn);
-        self.log(Level::Warning, "departure", &format!("{reporter} continues without {lost} from {place}"));
+        let is_edge = self.hears_everybody() && self.graph.has_edge(departure.reporter.0, departure.lost.0);
+        let what = if is_edge { "gives up its edge to" } else { "continues without" };
+        self.log(Level::Warning, "departure", &format!("{reporter} {what} {lost} from {place}"));
         for site in self.living().map(PeerState::site).collect::<Vec<_>>() {
             transport.send(site, Arc::clone(&bytes));
         }
@@ -38,29 +43,96 @@ impl Session {
 
     /// Drops the neighbours that are to be left behind. This happens while the site waits, so that a replay does it at the same
     /// point.
-    pub(super) fn apply_departures(&mut self, transport: &dyn Transport) -> Result<(), SessionError> {
+    pub(super) fn apply_departures(
+        &mut self,
+        now: Duration,
+        transport: &dyn Transport,
+    ) -> Result<(), SessionError> {
         while let Phase::Receiving(turn) = self.agent.phase() {
-            let Some(site) = self.living().find(|p| p.is_leaving).map(PeerState::site) else { return Ok(()) };
+            let Some(site) = self.living().find(|p| p.is_leaving).map(PeerState::site) else { break };
+            let what = if self.hears_everybody() {
+                "giving up the edge to"
+            } else {
+                self.ledger().lose_neighbour(&self.run, self.name(site), turn)?;
+                "continuing without"
+            };
+            self.report(what, site, turn, transport);
+            let peer = self.peer(site).expect("a lost neighbour is a neighbour");
+            (peer.is_lost, peer.is_leaving) = (true, false);
+            if self.living().next().is_none() {
+                return Err(self.alone(turn));
+            }
+            if !self.hears_everybody() {
+                self.drop_speaker(site)?;
+            }
+        }
+        self.leave_unreachable(now, transport)
+    }
+
+    /// Where releases are passed on, the loss of an edge is not that of a site: others may still bring its releases. It is left behind
+    /// when no way leads to it and, for as long as a silence is borne, nobody has had its release of this turn. So those that are left
+    /// go on with the same releases; one that did not would find its own left out, because it was computed elsewhere.
+    fn leave_unreachable(&mut self, now: Duration, transport: &dyn Transport) -> Result<(), SessionError> {
+        let Some(limit) = self.silence.limit().filter(|_| self.hears_everybody()) else { return Ok(()) };
+        let reachable = self.reachable();
+        for speaker in &mut self.speakers {
+            let since = speaker.unreachable_since.unwrap_or(now);
+            speaker.unreachable_since =
+                (!speaker.is_lost && !reachable.contains(&speaker.site)).then_some(since);
+        }
+        while let Phase::Receiving(turn) = self.agent.phase() {
+            let is_left = |s: &&Speaker| {
+                s.is_missing(turn)
+                    && s.unreachable_since.is_some_and(|since| now.saturating_sub(since) > limit)
+            };
+            let Some(site) = self.speakers.iter().find(is_left).map(|s| s.site) else { break };
             self.ledger().lose_neighbour(&self.run, self.name(site), turn)?;
-            let departure = Departure { reporter: self.me(), lost: site, turn };
-            let frame = Frame::Departure { origin: self.origin, lost: site, turn };
-            let bytes = self.outbox.sign(&frame);
-            let line = format!("continuing without {} from {}", self.name(site), turn_name(turn));
-            self.log(Level::Warning, "departure", &line);
-            self.peers.iter().for_each(|p| transport.send(p.site(), Arc::clone(&bytes)));
-            self.departures.insert(departure, bytes);
-            self.drop_peer(site, turn)?;
+            self.report("continuing without", site, turn, transport);
+            self.drop_speaker(site)?;
         }
         Ok(())
     }
 
-    fn drop_peer(&mut self, site: SiteIndex, turn: Turn) -> Result<(), SessionError> {
-        let peer = self.peer(site).expect("a lost neighbour is a neighbour");
-        (peer.is_lost, peer.is_leaving) = (true, false);
-        peer.held.clear();
-        if self.living().next().is_none() {
-            return Err(self.alone(turn));
+    /// Says again which edges are lost: where releases are passed on, all must know of it to go on together.
+    pub(super) fn tell_departures_again(&mut self, now: Duration, transport: &dyn Transport) {
+        if self.hears_everybody() && !self.departures.is_empty() && self.telling.is_due(now, SLOWEST_RETRY) {
+            for site in self.living().map(PeerState::site) {
+                self.departures.values().for_each(|bytes| transport.send(site, Arc::clone(bytes)));
+            }
         }
+    }
+
+    /// The sites that a way of edges leads to which nobody has reported as lost.
+    fn reachable(&self) -> BTreeSet<SiteIndex> {
+        let is_lost = |a: SiteIndex, b: SiteIndex| {
+            self.departures.keys().any(|d| (d.reporter, d.lost) == (a, b) || (d.reporter, d.lost) == (b, a))
+        };
+        let (mut found, mut next) = (BTreeSet::from([self.me()]), vec![self.me()]);
+        while let Some(site) = next.pop() {
+            for &other in self.graph.neighbours(site.0) {
+                let other = SiteIndex(other);
+                if !is_lost(site, other) && found.insert(other) {
+                    next.push(other);
+                }
+            }
+        }
+        found
+    }
+
+    /// Tells everybody, those that are left behind included.
+    fn report(&mut self, what: &str, site: SiteIndex, turn: Turn, transport: &dyn Transport) {
+        let departure = Departure { reporter: self.me(), lost: site, turn };
+        let bytes = self.outbox.sign(&Frame::Departure { origin: self.origin, lost: site, turn });
+        let line = format!("{what} {} from {}", self.name(site), turn_name(turn));
+        self.log(Level::Warning, "departure", &line);
+        self.peers.iter().for_each(|p| transport.send(p.site(), Arc::clone(&bytes)));
+        self.departures.insert(departure, bytes);
+    }
+
+    fn drop_speaker(&mut self, site: SiteIndex) -> Result<(), SessionError> {
+        let speaker = self.speaker(site).expect("who is left behind was heard");
+        speaker.is_lost = true;
+        speaker.held.clear();
         self.agent.drop_neighbour(site);
         self.finish_turn()
     }

@@ -1,10 +1,9 @@
-//! A neighbour as the session sees it.
+//! A neighbour, and a site whose releases are heard, as the session sees them.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use padmm_core::message::{SiteIndex, Turn};
-use padmm_privacy::NoiseSchedule;
 
 use crate::frame::{Announcement, MOST_SHOWN, Shown};
 use crate::identity::PublicKey;
@@ -17,8 +16,6 @@ pub struct Neighbour {
     pub site: SiteIndex,
     /// The key that its frames must be signed with.
     pub key: PublicKey,
-    /// The noise of its releases, which the plan tells: their grid must be the plan's.
-    pub noise: Option<NoiseSchedule>,
     /// Its own newest announcements that are kept here, one for each of its ledgers: they are shown to it when it comes.
     pub announced: Vec<(Announcement, Shown)>,
     /// Its newest announcement of this run.
@@ -49,7 +46,7 @@ pub(super) struct Backoff {
 }
 
 impl Backoff {
-    fn new(now: Duration) -> Self {
+    pub(super) fn new(now: Duration) -> Self {
         Self { next: now, patience: Duration::from_millis(100) }
     }
 
@@ -92,14 +89,10 @@ pub(super) struct PeerState {
     /// It is to be lost as soon as this site listens.
     pub is_leaving: bool,
     pub is_lost: bool,
-    /// Its messages of turns that are not over.
-    pub held: BTreeMap<Turn, Vec<u8>>,
     /// What it has announced and is not on our disk yet.
     pub arriving: Option<(Announcement, Shown)>,
     /// It has our newest announcement on its disk.
     pub has_receipted: bool,
-    /// When to request its message of the turn again.
-    pub requesting: Backoff,
     /// When to ask for a greeting again.
     pub asking: Backoff,
     /// When to announce the pending release again.
@@ -120,10 +113,8 @@ impl PeerState {
             is_done: false,
             is_leaving: false,
             is_lost: false,
-            held: BTreeMap::new(),
             arriving: None,
             has_receipted: false,
-            requesting: Backoff::new(now),
             asking: Backoff::new(now),
             announcing: Backoff::new(now),
         }
@@ -131,5 +122,30 @@ impl PeerState {
 
     pub(super) fn site(&self) -> SiteIndex {
         self.neighbour.site
+    }
+}
+
+/// A site whose releases this one hears: a neighbour or, where releases are passed on, any other site.
+pub(super) struct Speaker {
+    pub site: SiteIndex,
+    /// The run continues without it.
+    pub is_lost: bool,
+    /// Since when no way leads to it any more, by all that is known of edges.
+    pub unreachable_since: Option<Duration>,
+    /// Its messages of turns that are not over.
+    pub held: BTreeMap<Turn, Vec<u8>>,
+    /// When to request its message of the turn again.
+    pub requesting: Backoff,
+}
+
+impl Speaker {
+    pub(super) fn new(site: SiteIndex, now: Duration) -> Self {
+        let (held, requesting) = (BTreeMap::new(), Backoff::new(now));
+        Self { site, is_lost: false, unreachable_since: None, held, requesting }
+    }
+
+    /// Whether its message of `turn` is waited for.
+    pub(super) fn is_missing(&self, turn: Turn) -> bool {
+        !self.is_lost && !self.held.contains_key(&turn)
     }
 }

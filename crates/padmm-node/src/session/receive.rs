@@ -39,8 +39,8 @@ impl Session {
         let key = peer.neighbour.key;
         // What is known already costs neither a signature nor a line.
         if let Some((origin, turn)) = peek_model(&bytes)
-            && origin == (Origin { sender: from, ..self.origin })
-            && (self.is_past(turn) || peer.held.get(&turn) == Some(&bytes))
+            && origin.plan == self.origin.plan
+            && self.is_known(from, origin.sender, turn, &bytes)
         {
             return Ok(());
         }
@@ -67,6 +67,14 @@ impl Session {
         }
         let relayed = match &frame {
             Frame::Departure { origin, .. } => self.key_of(origin.sender),
+            Frame::Model(model) if self.hears_everybody() && model.origin.plan == self.origin.plan => {
+                let key = self.key_of(model.origin.sender);
+                if key.is_none() {
+                    // It comes with that site's word, which is being asked for; so is this release.
+                    return Ok(());
+                }
+                key
+            }
             _ => None,
         };
         let Some(origin) = frame.origin() else {
@@ -119,7 +127,7 @@ impl Session {
                 self.handle_receipt(from, (whose, entry, digest), transport);
                 Ok(())
             }
-            Frame::Model(model) => self.handle_model(from, model, bytes),
+            Frame::Model(model) => self.handle_model(from, model, bytes, transport),
             Frame::Status { counter, done, .. } => {
                 if let Some(peer) = self.peer(from).filter(|p| p.counter < counter) {
                     peer.counter = counter;
@@ -263,6 +271,18 @@ impl Session {
         Err(SessionError::OtherPlan { site: self.name(from).to_owned(), differences })
     }
 
+    /// Whether there is nothing new in a message of this run.
+    fn is_known(&self, from: SiteIndex, sender: SiteIndex, turn: Turn, bytes: &[u8]) -> bool {
+        if sender == self.me() {
+            // Passed on around a circle. Another one in our name has to be looked at.
+            return self.hears_everybody()
+                && self.outbox.message(sender, turn).is_some_and(|own| *own == *bytes);
+        }
+        let speaker =
+            self.speakers.iter().find(|s| s.site == sender && (sender == from || self.hears_everybody()));
+        speaker.is_some_and(|s| self.is_past(turn) || s.held.get(&turn).is_some_and(|held| held == bytes))
+    }
+
     pub(super) fn is_past(&self, turn: Turn) -> bool {
         self.agent.phase().turn().is_none_or(|current| turn < current)
     }
@@ -272,12 +292,14 @@ impl Session {
         from: SiteIndex,
         model: ModelFrame,
         bytes: Vec<u8>,
+        transport: &dyn Transport,
     ) -> Result<(), SessionError> {
-        let turn = model.turn;
-        if self.is_past(turn) || self.peer(from).is_none_or(|p| p.is_lost) {
+        let (turn, sender) = (model.turn, model.origin.sender);
+        let is_heard = self.speaker(sender).is_some_and(|s| !s.is_lost);
+        if self.is_past(turn) || !is_heard || self.peer(from).is_none_or(|p| p.is_lost) {
             return Ok(());
         }
-        let expected = self.agent.released().len();
+        let expected = self.agent.n_coordinates(turn);
         if model.payload.len() != expected {
             let n = model.payload.len();
             self.refuse(
@@ -287,45 +309,53 @@ impl Session {
             );
             return Ok(());
         }
-        if let Some(why) = self.wrong_grid(from, &model) {
-            self.refuse(from, "grid", &why);
+        if let Some(why) = self.wrong_grid(&model) {
+            self.refuse(sender, "grid", &why);
             return Ok(());
         }
-        let peer = self.peer(from).expect("looked up above");
-        if let Some(held) = peer.held.get(&turn) {
+        let is_shared = turn.stage == Stage::Model && self.hears_everybody();
+        if model.state.is_some() != is_shared {
+            self.refuse(
+                sender,
+                "state",
+                "sent a release that does not say where it was computed, or need not",
+            );
+            return Ok(());
+        }
+        let speaker = self.speaker(sender).expect("looked up above");
+        if let Some(held) = speaker.held.get(&turn) {
             if held != &bytes {
                 let what = format!("sent two different messages for {}; the first stays", turn_name(turn));
-                self.refuse(from, "two-messages", &what);
+                self.refuse(sender, "two-messages", &what);
             }
             return Ok(());
         }
-        let incoming = match Incoming::decode(from, turn, self.name(from), model.payload) {
-            Ok(incoming) => incoming,
+        let incoming = match Incoming::decode(sender, turn, self.name(sender), model.payload) {
+            Ok(incoming) => incoming.at(model.state),
             Err(error) => {
-                self.refuse(from, "numbers", &format!("sent numbers that cannot be used: {error}"));
+                self.refuse(sender, "numbers", &format!("sent numbers that cannot be used: {error}"));
                 return Ok(());
             }
         };
         if let Err(error) = self.agent.handle_message(&incoming) {
             let why = error.to_string();
-            self.refuse(from, "turn", why.trim_end_matches("; it was not used"));
+            self.refuse(sender, "turn", why.trim_end_matches("; it was not used"));
             return Ok(());
         }
-        let peer = self.peer(from).expect("looked up above");
-        peer.held.insert(turn, bytes);
+        if is_shared {
+            self.pass_on(sender, turn, from, bytes.as_slice().into(), transport);
+        }
+        let speaker = self.speaker(sender).expect("looked up above");
+        speaker.held.insert(turn, bytes);
         fault::at(Point::Received);
         self.finish_turn()
     }
 
     /// A release on a grid that is not the one of the plan is not what its charge says.
-    pub(super) fn wrong_grid(&self, from: SiteIndex, model: &ModelFrame) -> Option<String> {
-        let peer = self.peers.iter().find(|p| p.site() == from)?;
-        let expected = match (self.agent.round_of(model.turn), &peer.neighbour.noise) {
-            (Some(round), Some(noise)) => {
-                (1..=noise.rounds()).contains(&round).then(|| noise.grid_exponent(round))
-            }
-            _ => None,
-        };
+    pub(super) fn wrong_grid(&self, model: &ModelFrame) -> Option<String> {
+        let grids = self.grids.get(model.origin.sender.0)?;
+        let round = self.agent.round_of(model.turn);
+        let expected = round.and_then(|round| grids.get(round as usize - 1).copied());
         match (&model.payload, expected) {
             (Payload::Grid { exponent, .. }, Some(expected)) if *exponent != expected => {
                 Some(format!("sent a release on the grid 2^{exponent} where the plan has 2^{expected}"))
@@ -340,16 +370,21 @@ impl Session {
     pub(super) fn finish_turn(&mut self) -> Result<(), SessionError> {
         let after = self.agent.phase().turn();
         let mut ledger = self.ledger.lock().expect("the ledger's holders do not panic");
-        for peer in self.peers.iter_mut().filter(|p| !p.is_lost) {
-            let early = after.map(|turn| peer.held.split_off(&turn));
-            let used = std::mem::replace(&mut peer.held, early.unwrap_or_default());
+        for speaker in self.speakers.iter_mut().filter(|s| !s.is_lost) {
+            let early = after.map(|turn| speaker.held.split_off(&turn));
+            let used = std::mem::replace(&mut speaker.held, early.unwrap_or_default());
             for (turn, bytes) in used {
-                let (run, sender) = (self.run.clone(), self.names[peer.site().0].clone());
+                let (run, sender) = (self.run.clone(), self.names[speaker.site.0].clone());
                 ledger.stage_received(Received { run, sender, turn, bytes })?;
             }
         }
         if after.is_none_or(|turn| turn.stage != Stage::Model) {
             ledger.commit_received()?;
+        }
+        drop(ledger);
+        for (site, turn) in self.agent.take_elsewhere() {
+            let what = format!("computed {} at another model than this site", turn_name(turn));
+            self.refuse(site, "state", &what);
         }
         Ok(())
     }

@@ -32,7 +32,7 @@ impl Session {
         let newest = self.replay_turns(stored, losses, has_left)?;
         if let Some((turn, bytes)) = newest {
             if has_left {
-                self.outbox.put(turn, bytes);
+                self.outbox.put(self.me(), turn, bytes);
             } else {
                 self.pending = Some(self.pending(bytes)?);
             }
@@ -65,7 +65,7 @@ impl Session {
                             Content::Derived(_) | Content::Average(_) => Some(sent),
                         };
                         if let Some((turn, bytes)) = may_leave {
-                            self.outbox.put(turn, bytes);
+                            self.outbox.put(self.me(), turn, bytes);
                         }
                     }
                 }
@@ -75,8 +75,10 @@ impl Session {
                         let frame = Frame::Departure { origin: self.origin, lost: site, turn };
                         let departure = Departure { reporter: self.me(), lost: site, turn };
                         self.departures.insert(departure, self.outbox.sign(&frame));
-                        let peer = self.peer(site).ok_or_else(|| not_a_neighbour(&name))?;
-                        peer.is_lost = true;
+                        if let Some(peer) = self.peer(site) {
+                            peer.is_lost = true;
+                        }
+                        self.speaker(site).ok_or_else(|| not_heard(&name))?.is_lost = true;
                         self.agent.drop_neighbour(site);
                     }
                     for (sender, bytes) in stored.remove(&turn).unwrap_or_default() {
@@ -95,33 +97,35 @@ impl Session {
     }
 
     fn site_named(&self, name: &str) -> Result<SiteIndex, SessionError> {
-        self.names.iter().position(|n| n == name).map(SiteIndex).ok_or_else(|| not_a_neighbour(name))
+        self.names.iter().position(|n| n == name).map(SiteIndex).ok_or_else(|| not_heard(name))
     }
 
     fn receive_again(&mut self, sender: &str, bytes: &[u8]) -> Result<(), SessionError> {
         let wrong = |why: &str| SessionError::Stored { reason: format!("a message of {sender} {why}") };
         let site = self.site_named(sender)?;
-        let Some(peer) = self.peers.iter().find(|p| p.site() == site) else {
-            return Err(not_a_neighbour(sender));
-        };
-        if !is_signed_by(bytes, &peer.neighbour.key) {
+        // The key of a site that is no neighbour comes with its word, which may not be here yet; what is stored was checked when it came.
+        if self.key_of(site).is_some_and(|key| !is_signed_by(bytes, &key)) {
             return Err(wrong("is not signed by its key"));
         }
         let Ok(Frame::Model(model)) = Frame::decode(bytes) else { return Err(wrong("cannot be read")) };
-        let incoming =
-            Incoming::decode(site, model.turn, sender, model.payload).map_err(|e| wrong(&e.to_string()))?;
+        let incoming = Incoming::decode(site, model.turn, sender, model.payload)
+            .map_err(|e| wrong(&e.to_string()))?
+            .at(model.state);
         // What was said of a turn stays with the neighbour until the turn is over; a second telling finds it there.
-        let peer = self.peer(site).expect("looked up above");
-        peer.held.insert(model.turn, bytes.to_vec());
+        let speaker = self.speaker(site).ok_or_else(|| not_heard(sender))?;
+        speaker.held.insert(model.turn, bytes.to_vec());
+        if self.hears_everybody() {
+            self.outbox.put(site, model.turn, bytes.into());
+        }
         self.agent.handle_message(&incoming)?;
         let current = self.agent.phase().turn();
-        for peer in &mut self.peers {
-            peer.held.retain(|&turn, _| current.is_some_and(|current| turn >= current));
+        for speaker in &mut self.speakers {
+            speaker.held.retain(|&turn, _| current.is_some_and(|current| turn >= current));
         }
         Ok(())
     }
 }
 
-fn not_a_neighbour(name: &str) -> SessionError {
-    SessionError::Stored { reason: format!("{name} is not a neighbour in this plan") }
+fn not_heard(name: &str) -> SessionError {
+    SessionError::Stored { reason: format!("{name} is nobody that this site hears in this plan") }
 }

@@ -25,8 +25,8 @@ impl Session {
         };
         self.send_hello(peer, transport);
         self.announce_to(peer, transport);
-        for (turn, bytes) in self.outbox.latest(2) {
-            self.journal.sent(&Sent { to: site, turn, bytes: &bytes, again: true });
+        for (whose, turn, bytes) in self.outbox.latest(2) {
+            self.journal.sent(&Sent { to: site, whose, turn, bytes: &bytes, again: true });
             transport.send(site, bytes);
         }
         self.departures.values().for_each(|bytes| transport.send(site, Arc::clone(bytes)));
@@ -80,13 +80,14 @@ impl Session {
 
     /// Hands a message to every neighbour that is left.
     pub(super) fn deliver(&mut self, turn: Turn, bytes: Bytes, transport: &dyn Transport) {
-        self.outbox.put(turn, Arc::clone(&bytes));
+        let whose = self.me();
+        self.outbox.put(whose, turn, Arc::clone(&bytes));
         fault::at(Point::SendBefore);
         for (k, site) in self.living().map(PeerState::site).enumerate() {
             if k == 1 {
                 fault::at(Point::SendBetween);
             }
-            self.journal.sent(&Sent { to: site, turn, bytes: &bytes, again: false });
+            self.journal.sent(&Sent { to: site, whose, turn, bytes: &bytes, again: false });
             transport.send(site, Arc::clone(&bytes));
         }
         fault::at(Point::SendAfter);
@@ -104,6 +105,22 @@ impl Session {
         }
     }
 
+    /// Passes a site's release on to every neighbour but the one that it came from, and to those that ask for it later.
+    pub(super) fn pass_on(
+        &self,
+        whose: SiteIndex,
+        turn: Turn,
+        from: SiteIndex,
+        bytes: Bytes,
+        transport: &dyn Transport,
+    ) {
+        for to in self.living().map(PeerState::site).filter(|&to| to != from && to != whose) {
+            self.journal.sent(&Sent { to, whose, turn, bytes: &bytes, again: false });
+            transport.send(to, Arc::clone(&bytes));
+        }
+        self.outbox.put(whose, turn, bytes);
+    }
+
     /// The bytes of a message: a release's are in the ledger, what is free is signed here.
     pub(super) fn bytes_of(&self, message: &Outgoing) -> Result<Bytes, SessionError> {
         match &message.content {
@@ -116,7 +133,7 @@ impl Session {
             Content::Derived(values) | Content::Average(values) => {
                 let payload = Payload::Plain(values.as_slice().to_vec());
                 let (origin, turn) = (self.origin, message.turn);
-                let free = ModelFrame { origin, turn, entry: 0, head: [0; 32], payload };
+                let free = ModelFrame { origin, turn, entry: 0, head: [0; 32], state: None, payload };
                 Ok(self.outbox.sign(&Frame::Model(free)))
             }
         }

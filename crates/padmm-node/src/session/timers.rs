@@ -1,5 +1,6 @@
 //! Waiting: asking for what is missing, looking for signs of life, and saying who is waited for.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use padmm_core::agent::Phase;
@@ -8,16 +9,21 @@ use padmm_core::message::{SiteIndex, Stage};
 use super::{SLOWEST_RETRY, Session, SessionError, WAITING_NOTE, turn_name};
 use crate::frame::Frame;
 use crate::journal::Level;
-use crate::session::peer::PeerState;
+use crate::session::peer::{PeerState, Speaker};
 use crate::transport::Transport;
 
 impl Session {
     /// Asks for what is missing, and looks for signs of life.
     pub(super) fn tick(&mut self, now: Duration, transport: &dyn Transport) -> Result<(), SessionError> {
         if let Phase::Receiving(turn) = self.agent.phase() {
-            for peer in self.peers.iter_mut().filter(|p| !p.is_lost) {
-                if !peer.held.contains_key(&turn) && peer.requesting.is_due(now, SLOWEST_RETRY) {
-                    transport.send(peer.site(), self.outbox.sign(&Frame::Request { turn }));
+            let passes_on = self.hears_everybody();
+            for speaker in self.speakers.iter_mut().filter(|s| s.is_missing(turn)) {
+                if speaker.requesting.is_due(now, SLOWEST_RETRY) {
+                    let request = self.outbox.sign(&Frame::Request { whose: speaker.site, turn });
+                    // Whoever has it may answer, where releases are passed on.
+                    let asked =
+                        self.peers.iter().filter(|p| !p.is_lost && (passes_on || p.site() == speaker.site));
+                    asked.for_each(|p| transport.send(p.site(), Arc::clone(&request)));
                 }
             }
         }
@@ -34,13 +40,16 @@ impl Session {
             }
         }
         self.announce_again(now, transport);
+        self.tell_departures_again(now, transport);
         if let Some(limit) = self.silence.limit()
             && self.started
         {
             for peer in self.peers.iter_mut().filter(|p| !p.is_lost && !p.is_done) {
                 peer.is_leaving |= now.saturating_sub(peer.last_heard) > limit;
             }
-            if self.living().any(|p| p.is_leaving) {
+            if self.living().any(|p| p.is_leaving)
+                || self.speakers.iter().any(|s| s.unreachable_since.is_some())
+            {
                 self.advance(now, transport)?;
             }
         }
@@ -106,8 +115,12 @@ impl Session {
                 }
             }
             Phase::Sending(turn) | Phase::Receiving(turn) => {
-                let missing = |p: &&PeerState| !p.held.contains_key(&turn);
-                let missing: Vec<String> = self.living().filter(missing).map(since).collect();
+                let missing = |s: &Speaker| {
+                    let peer = self.peers.iter().find(|p| p.site() == s.site && !p.is_lost);
+                    peer.map_or_else(|| self.name(s.site).to_owned(), since)
+                };
+                let missing: Vec<String> =
+                    self.speakers.iter().filter(|s| s.is_missing(turn)).map(missing).collect();
                 let waited = now.saturating_sub(self.waiting_since).as_secs();
                 (!missing.is_empty())
                     .then(|| format!("{}: waiting for {}, for {waited} s", turn_name(turn), list(missing)))
@@ -135,9 +148,8 @@ impl Session {
             Phase::Receiving(turn) => Some(turn),
             Phase::Sending(_) | Phase::Done => None,
         };
-        let is_missing =
-            |p: &&PeerState| !p.is_lost && awaited.is_some_and(|turn| !p.held.contains_key(&turn));
-        let wants = self.peers.iter().filter(is_missing).map(|p| p.requesting.next());
+        let is_missing = |s: &&Speaker| awaited.is_some_and(|turn| s.is_missing(turn));
+        let wants = self.speakers.iter().filter(is_missing).map(|s| s.requesting.next());
         let wants = wants.chain(self.owing_receipts().map(|p| p.announcing.next()));
         let silence = self.silence.limit().map_or(WAITING_NOTE, |limit| limit / 8);
         wants.chain([self.next_note, now + silence]).min().unwrap_or(now).max(now + Duration::from_millis(1))

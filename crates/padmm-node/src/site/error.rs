@@ -87,6 +87,9 @@ pub enum SiteError {
     /// The cap in the configuration is not the ledger's.
     #[error("site.toml allows epsilon = {config} at delta = {config_delta}, and the ledger {ledger} has epsilon = {recorded} at delta = {recorded_delta}: the ledger decides. Change it on purpose with `padmm-site ledger cap {ledger} --epsilon {config} --delta {config_delta}`, or correct site.toml", ledger = ledger.display())]
     Cap { config: f64, config_delta: f64, recorded: f64, recorded_delta: f64, ledger: PathBuf },
+    /// There is no model to make one's own of.
+    #[error("the run {run} has no model yet: {folder} holds no model.json. `padmm-site site run` writes it when the run comes to its end", folder = folder.display())]
+    NoModel { run: String, folder: PathBuf },
     /// A file of results cannot be written.
     #[error("{path} cannot be written ({reason}); nothing is lost, start again when it can be", path = path.display())]
     Output { path: PathBuf, reason: String },

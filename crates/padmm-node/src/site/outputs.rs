@@ -28,7 +28,7 @@ struct Inner {
     egress: Option<File>,
     payloads: u64,
     bytes: u64,
-    last: Option<(Turn, String)>,
+    last: Option<((SiteIndex, Turn), String)>,
 }
 
 /// The outputs of one run at one site.
@@ -131,7 +131,7 @@ impl Outputs {
             "sites": self.took_part(site, session),
         });
         let model = Model::new(
-            contract.schema().clone(),
+            settings.schema_of_model(contract.schema().clone()),
             settings.loss,
             values.as_slice(),
             Some(privacy),
@@ -226,15 +226,17 @@ impl Journal for Outputs {
         let mut inner = self.lock();
         // The same bytes go to every neighbour; they are hashed once.
         let digest = match &inner.last {
-            Some((turn, digest)) if *turn == sent.turn => digest.clone(),
+            Some((of, digest)) if *of == (sent.whose, sent.turn) => digest.clone(),
             _ => to_hex(&Sha256::digest(sent.bytes)),
         };
-        inner.last = Some((sent.turn, digest.clone()));
+        inner.last = Some(((sent.whose, sent.turn), digest.clone()));
         let at = timestamp();
         inner.payloads += 1;
         inner.bytes += sent.bytes.len() as u64;
         let Turn { stage, number: turn } = sent.turn;
+        let is_own = inner.names.get(sent.whose.0).is_none_or(|name| *name == self.site);
         let (stage, rho) = match stage {
+            _ if !is_own => ("passed-on", 0.0),
             Stage::Model => ("release", inner.rho.get(turn as usize - 1).copied().unwrap_or(0.0)),
             Stage::Average => ("average", 0.0),
         };

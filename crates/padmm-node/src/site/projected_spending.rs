@@ -99,20 +99,19 @@ pub(super) fn run_start(
     noise: &str,
 ) -> Result<RunStart, SiteError> {
     let schedule = contract.calibration().agents[me.0].noise.as_ref().ok_or(SiteError::NoNoise)?;
-    let gaussian = schedule.as_gaussian().ok_or(SiteError::NoNoise)?;
-    let planned = |round| PlannedRelease {
-        round,
-        event: gaussian.event(round),
-        n_features: gaussian.n_features(),
-        exponent: gaussian.grid_exponent(round),
+    let planned = |round| -> Option<PlannedRelease> {
+        let (event, exponent) = (schedule.event(round)?, schedule.grid_exponent(round)?);
+        Some(PlannedRelease { round, event, n_features: schedule.n_coordinates(round), exponent })
     };
+    // Every round of a plan for sites is charged, and is released on a grid.
+    let planned = (1..=schedule.rounds()).map(planned).collect::<Option<_>>().ok_or(SiteError::NoNoise)?;
     let report = schedule.report();
     Ok(RunStart {
         run: contract.hash().to_string(),
         plan_name: contract.name().to_string(),
         site: name.to_string(),
-        rounds: gaussian.rounds(),
-        planned: (1..=gaussian.rounds()).map(planned).collect(),
+        rounds: schedule.rounds(),
+        planned,
         epsilon_exact: Epsilon::new(report.epsilon_exact)?,
         delta: Delta::new(report.delta)?,
         noise: noise.to_owned(),

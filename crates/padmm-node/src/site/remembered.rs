@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use padmm_core::message::SiteIndex;
-use padmm_privacy::NoiseSchedule;
 
 use super::{SiteError, ledger_of_data};
 use crate::frame::{Announcement, Frame, PlanDigest, Shown, is_signed_by, release_of};
@@ -16,13 +15,12 @@ use crate::session::Neighbour;
 pub(super) fn neighbour(
     site: SiteIndex,
     card: &Card,
-    noise: Option<NoiseSchedule>,
     ledger: &SiteLedger,
     folder: &Path,
     plan: &PlanDigest,
 ) -> Result<Neighbour, SiteError> {
     let (name, key) = (card.name().as_str(), *card.identity());
-    let mut neighbour = Neighbour { site, key, noise, announced: vec![], kept: None, latest: None };
+    let mut neighbour = Neighbour { site, key, announced: vec![], kept: None, latest: None };
     let mut rows = vec![];
     for path in ledger_of_data::all_in(folder)?.iter().filter(|path| *path != ledger.path()) {
         rows.extend(SiteLedger::announced_in(path, name)?.into_iter().rev());

@@ -25,7 +25,7 @@ use crate::identity::PublicKey;
 use crate::mailbox::{Mailbox, NetworkEvent};
 use crate::outbox::{Bytes, Outbox};
 
-const PROTOCOL: &[u8] = b"padmm/1";
+const PROTOCOL: &[u8] = b"padmm/2";
 /// How often a site gives a sign of life.
 pub const HEARTBEAT: Duration = Duration::from_secs(1);
 const HANDSHAKE: Duration = Duration::from_secs(10);
@@ -52,8 +52,8 @@ pub struct PeerAddress {
     pub relay: Option<String>,
 }
 
-/// Hears of every message that leaves as an answer: to whom, of which turn, and its bytes.
-pub type OnAnswer = Arc<dyn Fn(SiteIndex, Turn, &Bytes) + Send + Sync>;
+/// Hears of every message that leaves as an answer: to whom, whose of which turn, and its bytes.
+pub type OnAnswer = Arc<dyn Fn(SiteIndex, (SiteIndex, Turn), &Bytes) + Send + Sync>;
 
 /// What a transport is made of.
 pub struct QuicSetup {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
+use padmm_core::algorithm::{AlgorithmKind, P_ADMM};
 use padmm_core::data::Dataset;
 use padmm_core::message::{SiteIndex, Turn};
 use padmm_core::plan::PlanDraft;
@@ -60,9 +61,19 @@ impl Consortium {
 
     /// The first `n_sites` of [`NAMES`].
     pub(crate) fn of(n_sites: usize, graph: &str, silence: contract::Silence) -> Self {
+        Self::running(P_ADMM, n_sites, graph, silence)
+    }
+
+    pub(crate) fn running(
+        algorithm: AlgorithmKind,
+        n_sites: usize,
+        graph: &str,
+        silence: contract::Silence,
+    ) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let now = SystemTime::now();
-        let settings = PlanDraft { rounds: ROUNDS, epsilon: EPSILON, delta: DELTA, ..PlanDraft::default() };
+        let settings =
+            PlanDraft { algorithm, rounds: ROUNDS, epsilon: EPSILON, delta: DELTA, ..PlanDraft::default() };
         let (mut homes, mut entries) = (vec![], vec![]);
         for (site, text) in NAMES[..n_sites].iter().enumerate() {
             let request = InitRequest {
@@ -107,7 +118,7 @@ pub(crate) type SentKey = (usize, Turn);
 #[derive(Default)]
 pub(crate) struct Notes {
     pub lines: Mutex<Vec<String>>,
-    /// The bytes of every message that left, by sender.
+    /// The bytes of every message that left, by whose it is.
     pub sent: Mutex<BTreeMap<SentKey, BTreeSet<Vec<u8>>>>,
 }
 
@@ -121,7 +132,7 @@ impl Journal for NotesOf {
 
     fn sent(&self, sent: &Sent<'_>) {
         let mut all = self.1.sent.lock().unwrap();
-        all.entry((self.0, sent.turn)).or_default().insert(sent.bytes.to_vec());
+        all.entry((sent.whose.0, sent.turn)).or_default().insert(sent.bytes.to_vec());
     }
 }
 

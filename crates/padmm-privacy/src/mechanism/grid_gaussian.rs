@@ -1,7 +1,7 @@
 //! The mechanism of the private algorithm: discrete Gaussian noise on a public grid.
 
 use super::payload::round_to_grid;
-use super::{Certified, Drawn, Mechanism, Payload};
+use super::{Computed, Drawn, Mechanism, Payload};
 use crate::calibrate::NoiseSchedule;
 use crate::error::{PrivacyError, require};
 use crate::event::Event;
@@ -93,7 +93,8 @@ impl Mechanism for GridGaussian {
         Ok(Drawn::hidden(round, noise))
     }
 
-    fn seal(&self, round: u32, certified: &Certified, drawn: Drawn) -> Result<Payload, PrivacyError> {
+    fn seal(&self, round: u32, computed: Computed, drawn: Drawn) -> Result<Payload, PrivacyError> {
+        let certified = computed.into_point()?;
         self.check_round(round)?;
         if drawn.round() != round {
             return Err(PrivacyError::ForeignNoise { round });

@@ -1,10 +1,14 @@
 //! Mechanisms: noise and its price in one value, so that one cannot be used without the other.
 
+mod clipped_sum;
 mod grid_gaussian;
 mod payload;
+mod sum_gaussian;
 
+pub use clipped_sum::{ClippedSum, Terms};
 pub use grid_gaussian::{GridGaussian, RequiredCertificate};
 pub use payload::Payload;
+pub use sum_gaussian::{SumGaussian, SumRound, SumSchedule};
 
 use std::fmt;
 
@@ -24,7 +28,7 @@ pub trait Mechanism: Send {
     fn draw(&self, round: u32, source: &mut dyn NoiseSource) -> Result<Drawn, PrivacyError>;
 
     /// Checks the certificate and the range, adds the noise, and returns what may leave, or an error and nothing.
-    fn seal(&self, round: u32, certified: &Certified, drawn: Drawn) -> Result<Payload, PrivacyError>;
+    fn seal(&self, round: u32, computed: Computed, drawn: Drawn) -> Result<Payload, PrivacyError>;
 
     /// The guarantee over all rounds; `None` if there is none.
     fn report(&self) -> Option<PrivacyReport>;
@@ -46,6 +50,34 @@ pub struct Certified {
 impl fmt::Debug for Certified {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Certified(hidden)")
+    }
+}
+
+/// What a site computes from its records for a release: something that a mechanism can bound one record's influence on.
+#[derive(Debug)]
+pub enum Computed {
+    /// Near the minimiser of a strongly convex problem.
+    Point(Certified),
+    /// Added up from terms that are bounded one by one.
+    Sum(ClippedSum),
+}
+
+impl Computed {
+    /// The point, for a mechanism that releases one.
+    pub fn into_point(self) -> Result<Certified, PrivacyError> {
+        if let Self::Point(certified) = self { Ok(certified) } else { Err(PrivacyError::WrongKind) }
+    }
+}
+
+impl From<Certified> for Computed {
+    fn from(certified: Certified) -> Self {
+        Self::Point(certified)
+    }
+}
+
+impl From<ClippedSum> for Computed {
+    fn from(sum: ClippedSum) -> Self {
+        Self::Sum(sum)
     }
 }
 

@@ -7,6 +7,7 @@ use anyhow::Context;
 use clap::{Args as ClapArgs, Subcommand};
 use padmm_commands::demo::{Outcome, SiteOutcome, SitesArgs};
 use padmm_commands::terminal::{print, print_json};
+use padmm_core::algorithm::{ALL, AlgorithmKind};
 use padmm_core::plan::PlanDraft;
 use padmm_node::ledger::{SiteLedger, verify};
 use padmm_node::site::open_release;
@@ -65,8 +66,22 @@ pub(crate) fn run(args: &Args, hooks: &TestHooks) -> anyhow::Result<()> {
 fn study(args: &SitesArgs, folder: &Path) -> anyhow::Result<Study> {
     let sites = partition(folder, &args.dataset, args.agents)?;
     anyhow::ensure!(sites.len() >= 2, "--agents must be at least 2");
-    let settings =
-        PlanDraft { rounds: args.rounds, epsilon: args.epsilon, delta: args.delta, ..PlanDraft::default() };
+    let algorithm = AlgorithmKind::named(&args.algorithm, &ALL).with_context(|| {
+        let known: Vec<&str> = ALL.iter().filter(|k| k.runs_between_sites()).map(|k| k.name()).collect();
+        format!(
+            "--algorithm {} does not run between sites: choose one of {}",
+            args.algorithm,
+            known.join(", ")
+        )
+    })?;
+    let by_rule = if algorithm.spec().has_rule_for_rounds() { 0 } else { PlanDraft::default().rounds };
+    let settings = PlanDraft {
+        algorithm,
+        rounds: args.rounds.unwrap_or(by_rule),
+        epsilon: args.epsilon,
+        delta: args.delta,
+        ..PlanDraft::default()
+    };
     let schema = padmm_data::shipped_set(&args.dataset)?.schema();
     Ok(Study { schema, settings, graph: args.graph.parse()?, sites })
 }

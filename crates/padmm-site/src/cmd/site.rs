@@ -3,18 +3,23 @@
 use crate::test_hooks::TestHooks;
 use anyhow::Context;
 use clap::{Args as ClapArgs, Subcommand};
+use padmm_commands::cmd::OWN_EYES;
+use padmm_commands::cmd::own::comparison_text;
 use padmm_commands::terminal::{FAILED, print, print_json};
+use padmm_core::own::{NEVER_SENT, OwnFit};
 use padmm_data::write_atomically;
 use padmm_node::clock;
 use padmm_node::identity::{Cap, Card, Expiry, Home, Imported, InitRequest, SiteName};
 use padmm_node::journal::{Journal, Level};
+use padmm_node::mailbox::Mailbox;
 use padmm_node::signals::stop_on_signal;
-use padmm_node::site::{DataChoice, Ended, Outputs, RunOptions, Site};
+use padmm_node::site::{DataChoice, Ended, OWN_MODEL, Outputs, RunOptions, Site, own_model};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::sync::mpsc::RecvTimeoutError;
+use std::time::{Duration, SystemTime};
 
 #[derive(ClapArgs)]
 pub(crate) struct Args {
@@ -31,6 +36,15 @@ enum Action {
     Init(Init),
     /// Run an accepted plan with the other sites, or continue it
     Run(Run),
+    /// Fit again what this site makes of a finished run's model for itself, from the records that it has now
+    Own {
+        /// The site's home: its folder of keys, plans and ledgers
+        #[arg(long, value_name = "DIR")]
+        home: PathBuf,
+        /// The name of the finished run
+        #[arg(long, value_name = "NAME")]
+        run: SiteName,
+    },
     /// Show a card and its fingerprint: one from a file, or this site's own
     Card {
         /// The card file of any site
@@ -113,6 +127,9 @@ struct Run {
     /// Leave as soon as the model is there, even if a neighbour may still need a message
     #[arg(long)]
     leave_when_done: bool,
+    /// Do not fit a model for use inside this site when the run is over
+    #[arg(long)]
+    no_own_model: bool,
 }
 
 /// What a person says about records that no ledger of the site knows; `plan accept` and `site run` ask alike.
@@ -191,7 +208,7 @@ fn run_site(args: &Run, json: bool, hooks: &TestHooks) -> anyhow::Result<ExitCod
     let outputs = Arc::new(Outputs::new(&folder, site.name().as_str(), site.log_format()));
     let mailbox = site.mailbox();
     stop_on_signal(Arc::clone(&mailbox))?;
-    let ended = match site.run(&hooks.noise(), &options, Arc::clone(&outputs), mailbox) {
+    let ended = match site.run(&hooks.noise(), &options, Arc::clone(&outputs), Arc::clone(&mailbox)) {
         Ok(ended) => ended,
         Err(error) => {
             // Said once, in the log: whoever reads that by program needs nothing beside it.
@@ -203,6 +220,8 @@ fn run_site(args: &Run, json: bool, hooks: &TestHooks) -> anyhow::Result<ExitCod
         outputs.log(Level::Info, "stopped", "stopped as asked; nothing is lost, start again to continue");
         return Ok(ExitCode::from(STOPPED));
     }
+    // From here on nobody hears this site any more.
+    let own = if args.no_own_model { None } else { own_after_run(args, &mailbox, &outputs) };
     let file = |name: &str| folder.join(name).display().to_string();
     if json {
         let text = std::fs::read_to_string(folder.join("result.json"))?;
@@ -214,14 +233,67 @@ fn run_site(args: &Run, json: bool, hooks: &TestHooks) -> anyhow::Result<ExitCod
             file("result.json"),
             file("egress.csv")
         ))?;
+        if let Some((path, found)) = own {
+            print(&format!("\n{}", own_text(&path, &found)))?;
+        }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The own model of the run that has just ended; none if that fails or the site is asked to stop, and neither is an error of the run.
+///
+/// The log says no more than that there is one: logs are sent to other machines, and what was found is for the site's own eyes.
+fn own_after_run(args: &Run, mailbox: &Mailbox, outputs: &Outputs) -> Option<(PathBuf, OwnFit)> {
+    let (home, run) = (args.home.clone(), args.run.clone());
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let fit = move || drop(sender.send(own_model(&home, &run)));
+    std::thread::Builder::new().name("own-model".into()).spawn(fit).ok()?;
+    let again = format!("`padmm-site site own --home {} --run {}` fits it", args.home.display(), args.run);
+    loop {
+        match receiver.recv_timeout(Duration::from_millis(100)) {
+            Ok(Ok(found)) => {
+                outputs.log(
+                    Level::Info,
+                    "own-model",
+                    &format!("the site's own model is written: {OWN_MODEL}"),
+                );
+                return Some(found);
+            }
+            Ok(Err(error)) => {
+                outputs.log(
+                    Level::Warning,
+                    "own-model",
+                    &format!("there is no own model ({error}); {again}"),
+                );
+                return None;
+            }
+            Err(RecvTimeoutError::Timeout) if !mailbox.is_stopped() => {}
+            Err(_) => {
+                outputs.log(Level::Info, "own-model", &format!("there is no own model yet; {again}"));
+                return None;
+            }
+        }
+    }
+}
+
+fn own_text(path: &Path, found: &OwnFit) -> String {
+    format!("{}\nown model  {}\n           {NEVER_SENT}\n", comparison_text(found), path.display())
 }
 
 fn manage(action: Action, json: bool) -> anyhow::Result<()> {
     let now = clock::now();
     match action {
         Action::Run(_) => unreachable!("a run is not managed"),
+        Action::Own { home, run } => {
+            let (path, found) = own_model(&home, &run)?;
+            if json {
+                eprintln!("{OWN_EYES}");
+                return print_json(&json!({
+                    "out": path, "joint_share": found.joint_share, "comparison": found.comparison,
+                }));
+            }
+            print(&own_text(&path, &found))
+        }
         Action::Init(request) => init(request, now, json),
         Action::Card { file, home } => {
             let card = match (file, home) {

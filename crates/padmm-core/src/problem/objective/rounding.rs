@@ -24,6 +24,15 @@ pub(crate) struct Sums {
     pub values_per_record: usize,
 }
 
+/// What no record exceeds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Rows {
+    /// `S ≥ ‖a‖`
+    pub norm: f64,
+    /// `c`, if slopes are capped at `c/‖a‖`.
+    pub slope_cap: Option<f64>,
+}
+
 /// Bounds on rounding errors as functions of the sizes of the point and of the linear term.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Rounding {
@@ -33,19 +42,20 @@ pub(crate) struct Rounding {
     slope: Option<f64>,
     curvature: Option<f64>,
     row: f64,
+    slope_cap: Option<f64>,
     weight: f64,
     quadratic: f64,
     regularizer: f64,
 }
 
 impl Rounding {
-    /// For records of norm at most `row` whose weights add up to `weight`. Slopes that count as weights of the hinge's certificate
+    /// For records within `rows` whose weights add up to `weight`. Slopes that count as weights of the hinge's certificate
     /// (`slopes_are_weights`) are what they are, whatever margin they belong to.
     pub(crate) fn new(
         sums: Sums,
         loss: Loss,
         slopes_are_weights: bool,
-        row: f64,
+        rows: Rows,
         weight: f64,
         quadratic: f64,
         regularizer: &RegularizerTerm,
@@ -61,7 +71,8 @@ impl Rounding {
             n_features: n_features as f64,
             slope: loss.slope_bound(),
             curvature: loss.curvature_bound().filter(|_| !slopes_are_weights),
-            row,
+            row: rows.norm,
+            slope_cap: rows.slope_cap,
             weight,
             quadratic: quadratic + regularizer.curvature,
             regularizer: regularizer.rounding(n_features),
@@ -74,12 +85,15 @@ impl Rounding {
     /// error below `(b + n/b + values + 16)·2⁻⁵³` of the sum of absolute terms, which is at most `B` times
     /// the weights (of the 16, eight are the exponential's, and its sum, the quotient, the scale, the product and the
     /// weight have one each); the other terms are a handful of operations each. A margin is off by what its own sum rounds, and a
-    /// slope by `L₂` times that, which a loss with a sharp corner makes large. Absolute values and group norms add what
+    /// slope by `L₂` times that, which a loss with a sharp corner makes large; a cap on slopes adds nothing to it. Absolute values and group norms add what
     /// their own subgradients round.
     pub(crate) fn at(&self, x: f64, linear: f64) -> f64 {
         // The squared loss has no slope bound; its residuals are then bounded by what the margins can be.
         let slope = self.slope.unwrap_or(1.0 + self.row * x);
-        let records = self.depth * UNIT * slope * self.row * self.weight;
+        let records = match self.slope_cap {
+            None => self.depth * UNIT * slope * self.row * self.weight,
+            Some(cap) => self.depth * UNIT * cap.min(slope * self.row) * self.weight,
+        };
         let corner = self.curvature.map_or(0.0, |c| c * self.margin(x) * self.row * self.weight);
         records + corner + 8.0 * UNIT * (linear + self.quadratic * x) + self.regularizer
     }

@@ -216,13 +216,14 @@ async fn read_stream(mut stream: RecvStream, peer: &PeerAddress, shared: &Shared
 }
 
 fn answer(request: &[u8], site: SiteIndex, shared: &Shared) {
-    let (Some((turn, bytes)), Some(queue)) = (shared.outbox.answer(request), shared.queues.get(&site)) else {
+    let (Some((message, bytes)), Some(queue)) = (shared.outbox.answer(request), shared.queues.get(&site))
+    else {
         return;
     };
     // A neighbour that asks faster than it listens gets no answer, and nothing is kept for it.
     if let Ok(permit) = queue.try_reserve() {
-        if let Some(turn) = turn {
-            (shared.on_answer)(site, turn, &bytes);
+        if let Some(message) = message {
+            (shared.on_answer)(site, message, &bytes);
         }
         permit.send(bytes);
     }

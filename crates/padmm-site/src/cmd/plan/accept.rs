@@ -192,7 +192,10 @@ fn price(cost: &SiteCost, projected: &ProjectedSpending) -> String {
         epsilon_text(cost.epsilon_exact),
         delta_text(cost.delta),
         cost.records,
-        cost.neighbours.join(", "),
+        match cost.passed_on {
+            true => "all sites of the plan".to_owned(),
+            false => cost.neighbours.join(", "),
+        },
         cap.epsilon.value(),
         delta_text(cap.delta.value()),
         epsilon_text(spent.value()),

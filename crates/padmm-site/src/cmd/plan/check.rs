@@ -5,6 +5,7 @@ use std::time::SystemTime;
 
 use comfy_table::Table;
 use padmm_commands::table::{align_right, plain};
+use padmm_core::algorithm::Audience;
 use padmm_core::solvable::MOST_RATIO;
 use padmm_node::contract::{Contract, Silence};
 use padmm_node::identity::{SiteName, cards_in};
@@ -36,10 +37,13 @@ pub(super) struct SiteCost {
     pub delta: f64,
     pub delta_slack: f64,
     pub epsilon_curve: Vec<SpentEpsilon>,
-    /// The part of the solver's tolerance that rounding may take; public, and above a quarter the plan is refused.
-    pub public_ratio: f64,
-    /// A neighbour's model that is longer is not used.
-    pub message_limit: f64,
+    /// Whether its releases are passed on to sites that are no neighbours.
+    pub passed_on: bool,
+    /// The part of the solver's tolerance that rounding may take; public, and above a quarter the plan is refused. None where nothing is
+    /// solved.
+    pub public_ratio: Option<f64>,
+    /// A neighbour's model that is longer is not used; none where nothing is solved.
+    pub message_limit: Option<f64>,
     /// What decides whether the site stops.
     pub stopping: Stopping,
     pub messages_at_most: u64,
@@ -67,9 +71,13 @@ pub(super) fn cost(contract: &Contract, index: usize) -> SiteCost {
     let settings = contract.plan().settings();
     let turns = u64::from(settings.rounds) + u64::from(contract.calibration().gossip_rounds);
     let degree = agent.degree as u64;
-    let coefficients = 8 * contract.space().n_features() as u64;
+    let longest = (1..=schedule.rounds()).map(|round| schedule.n_coordinates(round)).max();
+    let coefficients = 8 * longest.unwrap_or_default().max(contract.space().n_features()) as u64;
     let name = |&i: &usize| contract.sites()[i].name.to_string();
-    let solvability = agent.solvability.expect("a contract's algorithm is exact");
+    let passed_on = settings.algorithm.spec().audience() == Audience::Everybody;
+    // How many sites' messages it sends, and how many of others it keeps.
+    let others = contract.sites().len() as u64 - 1;
+    let (sends, keeps) = if passed_on { (1 + others, others) } else { (1, degree) };
     SiteCost {
         site: site.name.to_string(),
         neighbours: contract.neighbours(index).iter().map(name).collect(),
@@ -82,13 +90,14 @@ pub(super) fn cost(contract: &Contract, index: usize) -> SiteCost {
         delta: report.delta,
         delta_slack: report.delta_slack,
         epsilon_curve: schedule.epsilon_curve(),
-        public_ratio: solvability.planned.ratio,
-        message_limit: solvability.message_limit,
-        stopping: solvability.stopping,
-        messages_at_most: turns * degree,
-        bytes_at_most: turns * degree * (coefficients + ENVELOPE),
-        // What a site released, and what it heard from each neighbour.
-        ledger_bytes_about: turns * (1 + degree) * (coefficients + ENTRY),
+        passed_on,
+        public_ratio: agent.solvability.map(|s| s.planned.ratio),
+        message_limit: agent.solvability.map(|s| s.message_limit),
+        stopping: agent.solvability.map_or(Stopping::Public, |s| s.stopping),
+        messages_at_most: turns * degree * sends,
+        bytes_at_most: turns * degree * sends * (coefficients + ENVELOPE),
+        // What a site released, and what it heard from others.
+        ledger_bytes_about: turns * (1 + keeps) * (coefficients + ENTRY),
     }
 }
 
@@ -255,9 +264,9 @@ fn stopping_table(answer: &Answer) -> Table {
     for site in &answer.sites {
         table.add_row([
             site.site.clone(),
-            upper_text(site.public_ratio),
-            MOST_RATIO.to_string(),
-            format!("{:.1e}", site.message_limit),
+            site.public_ratio.map_or_else(|| "nothing is solved".to_owned(), upper_text),
+            site.public_ratio.map_or_else(String::new, |_| MOST_RATIO.to_string()),
+            site.message_limit.map_or_else(String::new, |limit| format!("{limit:.1e}")),
             match site.stopping {
                 Stopping::Public => "public numbers alone",
                 Stopping::SolverMayStall => "public numbers, or a solver that stalls",
@@ -275,9 +284,13 @@ fn explanation(contract: &Contract, answer: &Answer) -> String {
         .filter_map(|(_, agent)| Some(agent.noise.as_ref()?.report()));
     let largest = reports.max_by(|a, b| a.epsilon_exact.total_cmp(&b.epsilon_exact));
     let promise = largest.as_ref().map_or_else(String::new, PrivacyReport::statement);
+    let passed_on = match answer.sites.iter().any(|site| site.passed_on) {
+        true => " It carries the site's signature, and is passed on to all sites of the plan.",
+        false => "",
+    };
     format!(
         "For a data protection officer: no record leaves a site. In each of {} rounds a site sends its neighbours a list of {} \
-         numbers with random noise added on purpose. {promise} The averaging rounds after that ({}) use only what was sent before \
+         numbers with random noise added on purpose.{passed_on} {promise} The averaging rounds after that ({}) use only what was sent before \
          and cost nothing more. Every number is rounded so that the true cost is not above it.",
         answer.rounds, answer.coefficients, answer.gossip_rounds,
     )

@@ -1,0 +1,308 @@
+//! Consensus Newton: all sites take a gradient at the same public point, in a metric that was learned privately, and step with a public
+//! matrix.
+//!
+//! Stage 0, the first round, releases noisy moments of the records, from which everybody forms the metric `M = LLᵀ`, a prior and a start.
+//! In every round after it a site releases
+//!
+//! ```text
+//! u_i = Σ clip(ℓ'(aᵀx), ± c/‖L⁻¹a‖) L⁻¹a / c  +  discrete Gaussian noise
+//! ```
+//!
+//! a sum over its records in units of the clipping bound `c`. The releases go to all sites, and all of them step alike:
+//!
+//! ```text
+//! g = c L Σ_i (ω_i/n_i) u_i + 2λx + Γ(x − x_b),      d = −B⁻¹g/ρ,      x ← x + γ_k d
+//! ```
+//!
+//! No problem is solved at a site, so there is no certificate and no convexity in the proof: a record's term is at most 1 long by
+//! construction ([`ClippedSum`](padmm_privacy::ClippedSum)), whatever `M`, `c` and `x` are, and these depend on releases only. Hostile
+//! releases, and sites that have different points, can spoil the model, not the guarantee.
+//!
+//! There is no theorem about convergence; `rule` says where the constants come from, and docs/researchers.md where the method is weak.
+
+mod metric;
+mod records;
+mod rule;
+#[cfg(test)]
+mod tests;
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use padmm_privacy::{
+    Budget, Computed, Drawn, PrivacyError, PublicVector, SumRound, SumSchedule, Terms, gdp_mu,
+};
+
+use metric::Layout;
+use rule::{FIRST_SHARE, Rule};
+
+use super::shared_point::{self, LONGEST_MODEL, Voices, digest};
+use super::{
+    Algorithm, AlgorithmInputs, AlgorithmKind, AlgorithmSpec, Audience, CONSENSUS_NEWTON, Description,
+    GraphNeeded, Guarantee, Local, Needs,
+};
+use crate::agent::AgentError;
+use crate::calibration::{CalibrationInputs, NetworkFacts, SiteCalibration};
+use crate::data::FeatureSpace;
+use crate::message::StateDigest;
+use crate::plan::PlanDraft;
+use crate::vector::{dot, norm, norm_up};
+use metric::{Estimate, Metric, Moments};
+use records::Whitener;
+
+/// Of its standard deviation, how far noise may stray before a release counts as made up.
+const PLAUSIBLE: f64 = 8.0;
+/// How much of the way from the base rate's model to the last point is kept at least.
+const LEAST_KEPT: f64 = 0.7;
+
+/// Gradients of all sites at one public point, in a metric that was learned privately.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ConsensusNewton;
+
+/// State of one agent: the same at all agents that heard the same releases, and all of it public.
+struct NewtonState {
+    rule: Rule,
+    layout: Layout,
+    /// `β_k`
+    shares: Vec<f64>,
+    voices: Voices,
+    /// Standard deviation of a coordinate of each round's release.
+    noise: Vec<f64>,
+    /// `2λ`, column by column.
+    penalty: Vec<f64>,
+    learned: Option<Learned>,
+    /// Of the metric and all points so far.
+    digest: StateDigest,
+    /// What the agent has: zero before stage 0, then the point, and after the last round the point drawn towards the base rate's.
+    model: PublicVector,
+    no_dual: PublicVector,
+}
+
+/// What there is after stage 0.
+struct Learned {
+    metric: Metric,
+    whitener: Whitener,
+    estimate: Estimate,
+    /// The last step's direction, and its product with the gradient that it was made from.
+    last_step: Option<(Vec<f64>, f64)>,
+    /// `ρ`: by how much steps are shortened, because an earlier one went too far.
+    damping: f64,
+    /// Part of the budget that is spent.
+    spent: f64,
+}
+
+impl Rule {
+    /// The rule for a plan and its sites.
+    fn of(settings: &PlanDraft, n_features: usize, n_records: &[usize]) -> Result<Self, PrivacyError> {
+        let mu = gdp_mu(Budget::new(settings.epsilon, settings.delta)?).value();
+        let picked = Self::pick(n_features, shared_point::noise_factor(settings.weights, n_records), mu);
+        // Stage 0 is a round too.
+        Ok(if settings.rounds > 1 { Self { rounds: settings.rounds - 1, ..picked } } else { picked })
+    }
+}
+
+impl Layout {
+    fn of(space: &FeatureSpace) -> Self {
+        let is_categorical = |g: &&Range<usize>| g.start >= space.n_numeric;
+        Self {
+            n_features: space.n_features(),
+            n_numeric: space.n_numeric,
+            groups: space.groups.iter().filter(is_categorical).cloned().collect(),
+            intercept: space.intercept,
+        }
+    }
+}
+
+impl NewtonState {
+    fn new(inputs: &AlgorithmInputs<'_>) -> Self {
+        let rule =
+            Rule::of(inputs.settings, inputs.n_features, inputs.n_records).expect("the plan's budget is one");
+        Self {
+            rule,
+            layout: Layout::of(inputs.space),
+            shares: rule.shares(),
+            voices: Voices::of(inputs),
+            noise: shared_point::noise_of(inputs),
+            penalty: inputs.regularizer.ridge(inputs.n_features),
+            learned: None,
+            digest: StateDigest::default(),
+            model: PublicVector::zeros(inputs.n_features),
+            no_dual: PublicVector::zeros(inputs.n_features),
+        }
+    }
+}
+
+impl NewtonState {
+    /// The end of stage 0: metric, prior and start.
+    fn learn(&mut self, own: &PublicVector, others: &[Arc<PublicVector>]) {
+        let stray = PLAUSIBLE * self.noise[0];
+        let is_plausible = |release: &[f64], n: f64| release.iter().all(|v| (-stray..=n + stray).contains(v));
+        let (mut sum, noise_factor) = self.voices.sum(own, others, is_plausible);
+        let bound = self.layout.moment_bound();
+        sum.iter_mut().for_each(|v| *v *= bound);
+        let moments = Moments::of(&self.layout, &sum, self.noise[0] * bound * noise_factor);
+        // The noise of all rounds at once: 1/σ² adds up.
+        let precision: f64 = self.noise[1..].iter().map(|s| 1.0 / (s * s)).sum();
+        let rounds_noise = noise_factor / precision.sqrt();
+        let (metric, estimate) =
+            Metric::learn(&self.layout, &self.rule, &moments, self.penalty.clone(), rounds_noise)
+                .expect("moments within their range make a positive metric");
+        let whitener = Whitener::new(&metric.factor);
+        self.model.rewrite(|model| model.copy_from_slice(&estimate.point));
+        self.digest = digest(&self.digest, [metric.factor.as_slice(), &[metric.clip], &estimate.point]);
+        self.learned =
+            Some(Learned { metric, whitener, estimate, last_step: None, damping: 1.0, spent: FIRST_SHARE });
+    }
+
+    /// The end of a round after it: one step, and after the last a little way back.
+    fn step(&mut self, round: usize, own: &PublicVector, others: &[Arc<PublicVector>]) {
+        let noise = self.noise[round];
+        let stray = noise * ((self.model.len() as f64).sqrt() + 6.0);
+        let (sum, noise_factor) = self.voices.sum(own, others, |release, n| norm_up(release) <= n + stray);
+        let Self { rule, shares, learned, .. } = self;
+        let Learned { metric, estimate, last_step, damping, spent, .. } =
+            learned.as_mut().expect("stage 0 comes before every other round");
+        let whitened: Vec<f64> = sum.iter().map(|u| metric.clip * u).collect();
+        let deviation = noise * metric.clip * noise_factor;
+        let gradient = metric.gradient(&whitened, &estimate.point);
+        // The last step went too far if the gradient now points along it by more than noise explains.
+        if let Some((direction, product)) = last_step {
+            let along = dot(&gradient, direction);
+            if along > 3.0 * deviation * norm(&metric.factor.transposed_times(direction)) {
+                *damping *= 1.0 - along / *product;
+            }
+        }
+        let share = shares[round - 1];
+        *spent += share;
+        let step = rule.step.max(share / *spent);
+        let direction: Vec<f64> = metric.direction(&gradient).iter().map(|v| v / *damping).collect();
+        let point: Vec<f64> = estimate.point.iter().zip(&direction).map(|(x, d)| x + step * d).collect();
+        estimate.covariance = metric.spread(&estimate.covariance, step / *damping, deviation);
+        *last_step = Some((direction.clone(), dot(&gradient, &direction)));
+        if norm(&point) <= LONGEST_MODEL {
+            estimate.point = point;
+        }
+        if round == shares.len() {
+            let away: Vec<f64> = estimate.point.iter().zip(&metric.base).map(|(x, b)| x - b).collect();
+            let length = dot(&away, &metric.matrix.times(&away));
+            let noise = metric.matrix.inner(&estimate.covariance);
+            let kept = LEAST_KEPT.max(1.0 - 0.5 * noise / length.max(f64::MIN_POSITIVE));
+            estimate.point = metric.base.iter().zip(&away).map(|(b, d)| b + kept * d).collect();
+            estimate.covariance.scale(kept * kept);
+        }
+        self.digest = digest(&self.digest, [estimate.point.as_slice()]);
+        self.model.rewrite(|model| model.copy_from_slice(&estimate.point));
+    }
+}
+
+impl Algorithm for NewtonState {
+    fn state(&self) -> Option<StateDigest> {
+        Some(self.digest)
+    }
+
+    fn n_coordinates(&self, turn: u32) -> Option<usize> {
+        (turn == 1).then(|| self.layout.n_moments())
+    }
+
+    fn compute(&mut self, _round: u32, _drawn: &Drawn, local: Local<'_>) -> Result<Computed, AgentError> {
+        let sum = match &self.learned {
+            None => records::moments(local.problem, &self.layout),
+            Some(Learned { metric, whitener, estimate, .. }) => {
+                records::gradient(local.problem, whitener, metric.clip, &estimate.point)
+            }
+        };
+        Ok(sum.into())
+    }
+
+    fn finish_turn(&mut self, turn: u32, own: Option<&PublicVector>, others: &[Arc<PublicVector>]) {
+        let own = own.expect("every agent releases in every round");
+        match turn {
+            1 => self.learn(own, others),
+            _ => self.step(turn as usize - 1, own, others),
+        }
+    }
+
+    fn model(&self) -> &PublicVector {
+        &self.model
+    }
+
+    /// No problem is solved.
+    fn modulus(&self, _strong_convexity: f64) -> f64 {
+        f64::INFINITY
+    }
+
+    fn drop_edge(&mut self, slot: usize) {
+        self.voices.drop(slot);
+    }
+
+    fn dual(&self) -> &PublicVector {
+        &self.no_dual
+    }
+}
+
+impl AlgorithmSpec for ConsensusNewton {
+    fn describe(&self) -> &'static Description {
+        &Description {
+            name: "consensus-newton",
+            title: "consensus Newton",
+            reference: "this project",
+            summary: "gradients of all sites at one public point, in a metric that was learned privately",
+            needs: Needs::TwiceDifferentiable,
+            graph: GraphNeeded::Any,
+            guarantee: Guarantee::ExactGaussian,
+            uses: &[],
+            own: &[],
+            between_sites: true,
+            survives_loss: true,
+        }
+    }
+
+    /// Noise on sums whose terms are at most 1 long: stage 0's are not negative, those of gradients are.
+    fn calibrate(&self, site: &CalibrationInputs<'_>) -> Result<SiteCalibration, PrivacyError> {
+        let layout = Layout::of(site.network.space);
+        padmm_privacy::require(
+            layout.n_units() > 0,
+            "number of categorical columns and intercepts",
+            0.0,
+            "at least 1 for consensus Newton; add an intercept to the schema",
+        )?;
+        let rule = Rule::of(site.settings(), site.n_features, site.network.n_records)?;
+        let first =
+            SumRound { n_coordinates: layout.n_moments(), terms: Terms::NonNegative, share: FIRST_SHARE };
+        let round = |share| SumRound { n_coordinates: site.n_features, terms: Terms::Signed, share };
+        let rounds = std::iter::once(first).chain(rule.shares().into_iter().map(round)).collect();
+        let schedule = SumSchedule::calibrate(site.plan.budget(), site.n_records, rounds)?;
+        Ok(site.without_noise(1.0).with_noise(schedule))
+    }
+
+    fn start(&self, inputs: &AlgorithmInputs<'_>) -> Box<dyn Algorithm> {
+        Box::new(NewtonState::new(inputs))
+    }
+
+    fn audience(&self) -> Audience {
+        Audience::Everybody
+    }
+
+    fn rounds_by_rule(&self, plan: &PlanDraft, network: &NetworkFacts<'_>) -> Option<u32> {
+        let rule = Rule::of(plan, network.space.n_features(), network.n_records).ok()?;
+        Some(rule.rounds + 1)
+    }
+
+    fn has_rule_for_rounds(&self) -> bool {
+        true
+    }
+
+    fn solves(&self) -> bool {
+        false
+    }
+
+    fn is_averaged(&self) -> bool {
+        false
+    }
+}
+
+impl From<ConsensusNewton> for AlgorithmKind {
+    fn from(_: ConsensusNewton) -> Self {
+        CONSENSUS_NEWTON
+    }
+}

@@ -1,0 +1,167 @@
+//! Against the vectors of the specification (ACCURACY §3), which were printed by a program of its own.
+
+use padmm_privacy::{
+    Budget, Computed, Gate, MemoryLedger, NoiseSource, Payload, PrivacyError, PublicVector,
+    RequiredCertificate, Schedule, SumRound, SumSchedule, Terms,
+};
+
+use super::metric::{Metric, Moments, Shape};
+use super::*;
+use crate::algorithm::LocalProblem;
+use crate::data::Dataset;
+use crate::loss::Loss;
+use crate::matrix::Square;
+use crate::regularizer::RegularizerTerm;
+
+/// Our order of columns is number, two categories, intercept; the specification has the number third.
+const PLACES: [usize; 4] = [1, 2, 0, 3];
+const PENALTY: f64 = 0.02;
+const MU: f64 = 0.313_902;
+
+fn layout() -> Layout {
+    Layout { n_features: 4, n_numeric: 1, groups: std::iter::once(1..3).collect(), intercept: Some(3) }
+}
+
+/// Some of the six records of the specification.
+fn problem(range: Range<usize>, labels: [f64; 6]) -> LocalProblem {
+    let rows = [(1, 0.2), (1, 0.9), (2, 0.5), (2, 0.1), (1, 0.4), (2, 0.8)];
+    let mut data = Dataset::new(4, 1, 2, 1.0);
+    for ((category, number), label) in rows[range.clone()].iter().zip(&labels[range]) {
+        data.push(&[*number], &[*category, 3], 2.0 * label - 1.0);
+    }
+    LocalProblem { data: Arc::new(data), loss: Loss::Logistic, penalty: RegularizerTerm::none(), weight: 1.0 }
+}
+
+/// What is released where all noise happens to be zero.
+struct Silence;
+
+impl NoiseSource for Silence {
+    fn fill(&mut self, _scale: f64, out: &mut [i64]) -> Result<(), PrivacyError> {
+        out.fill(0);
+        Ok(())
+    }
+    fn description(&self) -> &'static str {
+        "zeros, for a test"
+    }
+    fn is_secure(&self) -> bool {
+        false
+    }
+}
+
+fn released(
+    sum: padmm_privacy::ClippedSum,
+    terms: Terms,
+    n_coordinates: usize,
+    n_records: usize,
+) -> (PublicVector, Vec<i64>) {
+    let round = SumRound { n_coordinates, terms, share: 1.0 };
+    let schedule = SumSchedule::calibrate(Budget::new(1.0, 1e-4).unwrap(), n_records, vec![round]).unwrap();
+    let mechanism = schedule.mechanism(RequiredCertificate { modulus: 1.0, tolerance: 0.0 }).unwrap();
+    let ledger = Box::new(MemoryLedger::new());
+    let mut gate = Gate::new("run".into(), "site".into(), mechanism, Box::new(Silence), ledger);
+    let release = gate.release(1, |_| Ok::<Computed, PrivacyError>(sum.into())).unwrap();
+    let Payload::Grid { values, .. } = release.value().clone() else { panic!("sums are integers") };
+    (PublicVector::from(&release), values)
+}
+
+fn near(found: &[f64], expected: &[f64], by: f64) {
+    let off = found.iter().zip(expected).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+    assert!(off <= by, "{found:?} is not {expected:?}");
+}
+
+/// A vector of the specification in our order.
+fn ours(v: [f64; 4]) -> Vec<f64> {
+    let mut out = vec![0.0; 4];
+    PLACES.iter().zip(v).for_each(|(&j, v)| out[j] = v);
+    out
+}
+
+/// Two sites of three records, so that `A = √2/6`.
+#[test]
+fn a_run_without_noise_is_that_of_the_specification() {
+    let labels = [0.0, 1.0, 1.0, 0.0, 0.0, 1.0];
+    let problems = [problem(0..3, labels), problem(3..6, labels)];
+    let rule = Rule::pick(4, 2f64.sqrt() / 6.0, MU);
+    let mut noise = vec![2f64.sqrt() / (MU * FIRST_SHARE.sqrt())];
+    noise.extend(rule.shares().iter().map(|share| 2.0 / (MU * share.sqrt())));
+    let mut state = NewtonState {
+        rule,
+        layout: layout(),
+        shares: rule.shares(),
+        voices: Voices::equal(2, 3),
+        noise,
+        penalty: vec![PENALTY; 4],
+        learned: None,
+        digest: StateDigest::default(),
+        model: PublicVector::zeros(4),
+        no_dual: PublicVector::zeros(4),
+    };
+    let expected = [
+        ours([-0.023_180_30, 0.001_455_69, 0.048_060_32, -0.021_724_62]),
+        ours([-0.035_012_31, 0.002_298_05, 0.073_209_31, -0.032_714_26]),
+        ours([-0.028_881_56, 0.001_885_19, 0.060_319_55, -0.026_996_38]),
+    ];
+    assert_eq!(rule.rounds, 3);
+    for turn in 1..=4 {
+        let said: Vec<PublicVector> = problems
+            .iter()
+            .map(|problem| match &state.learned {
+                None => released(records::moments(problem, &state.layout), Terms::NonNegative, 9, 3).0,
+                Some(l) => {
+                    let sum = records::gradient(problem, &l.whitener, l.metric.clip, &l.estimate.point);
+                    released(sum, Terms::Signed, 4, 3).0
+                }
+            })
+            .collect();
+        state.finish_turn(turn, Some(&said[0]), &[Arc::new(said[1].clone())]);
+        if turn == 1 {
+            let metric = &state.learned.as_ref().unwrap().metric;
+            near(&[metric.clip], &[0.339_449_10], 2e-6);
+        } else {
+            near(state.model().as_slice(), &expected[turn as usize - 2], 2e-6);
+        }
+    }
+}
+
+/// The metric of a run in which noise is small, from exact moments.
+#[test]
+fn the_metric_and_the_start_are_those_of_the_specification() {
+    let moments = |labels: [f64; 6], noise_factor: f64| {
+        let (sum, _) =
+            released(records::moments(&problem(0..6, labels), &layout()), Terms::NonNegative, 9, 6);
+        let layout = layout();
+        let mean: Vec<f64> = sum.as_slice().iter().map(|v| v * layout.moment_bound() / 6.0).collect();
+        let noise = 2f64.sqrt() * layout.moment_bound() * noise_factor / (MU * FIRST_SHARE.sqrt());
+        Moments::of(&layout, &mean, noise)
+    };
+    let shape = |labels, noise_factor| Shape::new(&layout(), &moments(labels, noise_factor));
+    let labels = [0.0, 1.0, 1.0, 0.0, 0.0, 1.0];
+    near(&[shape(labels, 2f64.sqrt() / 6.0).rate], &[0.499_830_35], 2e-6);
+    near(&[shape(labels, 1e-3).rate], &[0.473_937_17], 2e-6);
+    near(&[shape([0.0, 1.0, 0.0, 0.0, 0.0, 0.0], 1e-3).rate], &[0.151_430_43], 2e-6);
+
+    let rule = Rule::pick(4, 1e-3, MU);
+    assert_eq!(rule.rounds, 24);
+    let rounds_noise = 2e-3 / (MU * (1.0 - FIRST_SHARE).sqrt());
+    let (metric, estimate) =
+        Metric::learn(&layout(), &rule, &moments(labels, 1e-3), vec![PENALTY; 4], rounds_noise).unwrap();
+    near(&[metric.clip], &[1.329_446_97], 2e-6);
+    near(&estimate.point, &ours([-0.911_024_90, 0.260_886_85, 2.072_099_70, -0.650_138_05]), 2e-5);
+}
+
+#[test]
+fn a_records_term_is_that_of_the_specification() {
+    let mut matrix = Square::zeros(4);
+    matrix.add_to_diagonal(0.275);
+    let whitener = Whitener::new(&matrix.cholesky().unwrap());
+    let point = ours([0.5, -0.5, 1.0, 0.0]);
+    for (label, sign) in [(0.0, 1), (1.0, -1)] {
+        let problem = problem(0..1, [label; 6]);
+        let (_, found) = released(records::gradient(&problem, &whitener, 0.4, &point), Terms::Signed, 4, 1);
+        let expected = [751_769_645i64, 0, 150_353_929, 751_769_645];
+        for (place, expected) in PLACES.iter().zip(expected) {
+            // The row's scale is rounded down by a few units, so that its norm is surely at most 1.
+            assert!((found[*place] - sign * expected).abs() <= 1, "{found:?}");
+        }
+    }
+}

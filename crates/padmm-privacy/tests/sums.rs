@@ -1,0 +1,157 @@
+//! Sums of clipped terms: no input makes a term longer than the bound, sums are exact, and the charges are those of the noise.
+
+#![allow(clippy::float_cmp, reason = "what is meant is equality to the bit")]
+
+use padmm_privacy::*;
+use proptest::prelude::*;
+
+/// What is released where all noise happens to be zero.
+struct Silence;
+
+impl NoiseSource for Silence {
+    fn fill(&mut self, _scale: f64, out: &mut [i64]) -> Result<(), PrivacyError> {
+        out.fill(0);
+        Ok(())
+    }
+    fn description(&self) -> &'static str {
+        "zeros, for a test"
+    }
+    fn is_secure(&self) -> bool {
+        false
+    }
+}
+
+fn budget(epsilon: f64) -> Budget {
+    Budget::new(epsilon, 1e-4).unwrap()
+}
+
+/// The integers of a sum over these terms, and how many bits finer than the bound their unit is.
+fn integers(terms: Terms, n_records: usize, rows: &[(f64, Vec<f64>)]) -> (Vec<i64>, u32) {
+    let n_coordinates = rows[0].1.len();
+    let mut sum = ClippedSum::new(terms, n_coordinates, n_records);
+    rows.iter().for_each(|(factor, row)| sum.add(*factor, row));
+    let rounds = vec![SumRound { n_coordinates, terms, share: 1.0 }];
+    let schedule = SumSchedule::calibrate(budget(1.0), n_records, rounds).unwrap();
+    let mechanism = schedule.mechanism(RequiredCertificate { modulus: 1.0, tolerance: 0.0 }).unwrap();
+    let mut gate =
+        Gate::new("r".into(), "s".into(), mechanism, Box::new(Silence), Box::new(MemoryLedger::new()));
+    let release = gate.release::<_, PrivacyError>(1, |_| Ok(sum)).unwrap();
+    let Payload::Grid { exponent, values } = release.value().clone() else { panic!("sums are on a grid") };
+    (values, exponent.unsigned_abs())
+}
+
+fn square(v: &[i64]) -> u128 {
+    v.iter().map(|t| u128::from(t.unsigned_abs()).pow(2)).sum()
+}
+
+/// Numbers of all sizes, and what is no number.
+fn any_number() -> impl Strategy<Value = f64> {
+    prop_oneof![
+        8 => -2.0f64..2.0,
+        2 => any::<f64>(),
+        1 => prop_oneof![Just(f64::NAN), Just(f64::INFINITY), Just(f64::NEG_INFINITY), Just(1e300), Just(0.0)],
+    ]
+}
+
+fn rows(n: usize) -> impl Strategy<Value = Vec<(f64, Vec<f64>)>> {
+    (1usize..40).prop_flat_map(move |p| {
+        prop::collection::vec((any_number(), prop::collection::vec(any_number(), p)), n)
+    })
+}
+
+fn kinds() -> impl Strategy<Value = Terms> {
+    prop_oneof![Just(Terms::Signed), Just(Terms::NonNegative)]
+}
+
+proptest! {
+    #[test]
+    fn no_term_is_longer_than_the_bound(terms in kinds(), rows in rows(1), n in prop_oneof![1usize..10, Just(1 << 30)]) {
+        let (term, bits) = integers(terms, n, &rows);
+        prop_assert!(square(&term) <= 1 << (2 * bits), "{term:?} in units of 2^-{bits}");
+        prop_assert!(terms == Terms::Signed || term.iter().all(|t| *t >= 0));
+    }
+
+    #[test]
+    fn replacing_a_record_moves_a_sum_by_at_most_the_sensitivity(terms in kinds(), rows in rows(5), other in rows(1)) {
+        let p = rows[0].1.len();
+        let mut replaced = rows.clone();
+        let mut row = other[0].1.clone();
+        row.resize(p, 0.5);
+        replaced[2] = (other[0].0, row);
+        let ((a, bits), (b, _)) = (integers(terms, 5, &rows), integers(terms, 5, &replaced));
+        let moved: Vec<i64> = a.iter().zip(&b).map(|(a, b)| a - b).collect();
+        let most: u128 = if terms == Terms::Signed { 4 } else { 2 };
+        prop_assert!(square(&moved) <= most << (2 * bits));
+    }
+
+    #[test]
+    fn a_sum_is_that_of_its_terms_and_short_terms_are_kept(rows in prop::collection::vec(prop::collection::vec(-0.2f64..0.2, 6), 1..50)) {
+        let rows: Vec<(f64, Vec<f64>)> = rows.into_iter().map(|row| (0.9, row)).collect();
+        let (sum, bits) = integers(Terms::Signed, rows.len(), &rows);
+        for (j, found) in sum.iter().enumerate() {
+            let unit = f64::from(1u32 << bits) * 0.9;
+            prop_assert_eq!(*found, rows.iter().map(|(_, row)| (unit * row[j]) as i64).sum::<i64>());
+        }
+    }
+}
+
+#[test]
+fn merged_sums_are_sums_and_other_kinds_are_refused() {
+    let mut all = ClippedSum::new(Terms::Signed, 2, 3);
+    let mut rest = ClippedSum::new(Terms::Signed, 2, 3);
+    all.add(1.0, &[0.25, -0.5]);
+    rest.add(1.0, &[0.5, 0.5]);
+    rest.add(1.0, &[-0.125, 0.0]);
+    all.merge(rest);
+    let schedule = |n_coordinates| {
+        let rounds = vec![SumRound { n_coordinates, terms: Terms::Signed, share: 1.0 }];
+        SumSchedule::calibrate(budget(1.0), 3, rounds).unwrap()
+    };
+    let required = RequiredCertificate { modulus: 1.0, tolerance: 0.0 };
+    let release = |schedule: SumSchedule, computed: Computed| {
+        let mechanism = schedule.mechanism(required).unwrap();
+        let ledger = Box::new(MemoryLedger::new());
+        let mut gate = Gate::new("r".into(), "s".into(), mechanism, Box::new(Silence), ledger);
+        gate.release::<_, PrivacyError>(1, |_| Ok(computed)).map(|release| release.value().to_vec())
+    };
+    assert_eq!(release(schedule(2), all.into()).unwrap(), [0.625, 0.0]);
+    let wrong = [
+        Computed::from(ClippedSum::new(Terms::Signed, 3, 3)),
+        ClippedSum::new(Terms::NonNegative, 2, 3).into(),
+        ClippedSum::new(Terms::Signed, 2, 1 << 29).into(),
+        Certified { point: vec![0.0; 2], residual: 0.0 }.into(),
+    ];
+    for computed in wrong {
+        assert_eq!(release(schedule(2), computed).unwrap_err(), PrivacyError::WrongKind);
+    }
+}
+
+#[test]
+fn shares_add_up_to_the_budget_and_no_further() {
+    let round = |share, terms| SumRound { n_coordinates: 100, terms, share };
+    let rounds = vec![round(0.2, Terms::NonNegative), round(0.3, Terms::Signed), round(0.5, Terms::Signed)];
+    for epsilon in [0.1, 1.0, 5.0] {
+        let schedule = SumSchedule::calibrate(budget(epsilon), 1000, rounds.clone()).unwrap();
+        let report = schedule.report();
+        assert!(
+            report.epsilon_exact <= epsilon && report.epsilon_exact > epsilon * (1.0 - 1e-6),
+            "{report:?}"
+        );
+        // μ of the whole budget, and each round's part of its square.
+        let mu = gdp_mu(budget(epsilon)).value();
+        for (k, SumRound { terms, share, .. }) in (1..).zip(&rounds) {
+            let sensitivity = if *terms == Terms::Signed { 2.0 } else { 2f64.sqrt() };
+            let expected = sensitivity / (mu * share.sqrt());
+            let found = schedule.noise_std(k).unwrap();
+            assert!((found / expected - 1.0).abs() < 1e-6, "round {k}: {found}, {expected}");
+        }
+        let curve = schedule.epsilon_curve();
+        assert!(curve.windows(2).all(|w| w[0].exact < w[1].exact) && curve[2].exact == report.epsilon_exact);
+    }
+    let too_much = vec![round(0.6, Terms::Signed), round(0.6, Terms::Signed)];
+    assert!(SumSchedule::calibrate(budget(1.0), 1000, too_much).is_err());
+    assert!(
+        SumSchedule::calibrate(budget(200.0), 1000, rounds).is_err(),
+        "no noise on whole numbers is as narrow"
+    );
+}
