@@ -240,3 +240,26 @@ def test_errors_are_value_errors_with_the_commands_words(two_classes):
         classifier(bounds={"a": (0, 1)}).fit(X, y)
     with pytest.raises(ValueError, match="Only binary classification"):
         classifier().fit(X, np.arange(len(X)) % 3)
+
+
+def test_with_capped_slopes_coefficients_give_the_decision_function(two_classes):
+    X, y = two_classes
+    scaled = classifier(rounds=10).fit(X, y)
+    capped = classifier(rounds=10, slope_cap=0.5).fit(X, y)
+    linear = lambda model: X @ model.coef_[0] + model.intercept_[0]  # noqa: E731
+    assert np.allclose(linear(capped), capped.decision_function(X), atol=1e-10)
+    assert not np.allclose(linear(scaled), scaled.decision_function(X), atol=1e-3)
+    with pytest.raises(ValueError, match="slope_cap"):
+        classifier(slope_cap=-1.0).fit(X, y)
+
+
+def test_a_model_that_a_constant_beats_warns(two_classes):
+    X, y = two_classes
+    with pytest.warns(padmm.WorthlessModelWarning, match="no better than the same answer for everybody"):
+        model = classifier(epsilon=1e-3, rounds=4).fit(X, y)
+    assert model.record_["summary"]["model_loss"]["mean"] >= model.record_["constant"]["loss"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", padmm.WorthlessModelWarning)
+        good = padmm.simulate(dataset="heart", algorithm="admm", rounds=60)
+    assert good.excess_objective > 0 and good.majority_accuracy < good.summary["accuracy"]["mean"]
+    assert good.calibration["slope"] > 0

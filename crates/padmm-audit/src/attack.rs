@@ -214,12 +214,10 @@ impl<'a> Listener<'a> {
     /// `(x̃ − ½(x⁺ + x⁻))(x⁺ − x⁻)/σ²`.
     fn hear(&mut self, round: u32, payload: &Payload) -> Result<(), AuditError> {
         let schedule = schedule(self.canary.scene(), self.calibration)?;
-        if !(1..=schedule.rounds()).contains(&round) {
+        let (Some(std), Some(exponent)) = (schedule.noise_std(round), schedule.grid_exponent(round)) else {
             self.fault(format!("released in round {round}, which its plan does not have"));
             return Ok(());
-        }
-        let std = schedule.noise_std(round);
-        let exponent = schedule.grid_exponent(round);
+        };
         match payload {
             Payload::Grid { exponent: found, values } if *found == exponent => {
                 for &value in &values[..self.secrets.len().min(values.len())] {
@@ -239,16 +237,17 @@ impl<'a> Listener<'a> {
             }
         }
         let release = payload.to_vec();
-        if release.len() != self.canary.n_tests() {
+        if release.len() != schedule.n_coordinates(round) {
             return Err(AuditError::Protocol(format!("released {} coordinates", release.len())));
         }
+        let seen = self.shadow.view(round, &release);
         for (j, &secret) in self.secrets.iter().enumerate() {
             let (plus, minus) = (self.shadow.point(round, j, 1.0), self.shadow.point(round, j, -1.0));
             let (apart, middle) = ((plus - minus) / std, 0.5 * (plus + minus));
-            self.scores[j] += (release[j] - middle) / std * apart;
+            self.scores[j] += (seen[j] - middle) / std * apart;
             self.squares[j] += apart * apart;
             let truth = if secret > 0.0 { plus } else { minus };
-            self.evidence.residuals[round as usize - 1].push((release[j] - truth) / std);
+            self.evidence.residuals[round as usize - 1].push((seen[j] - truth) / std);
         }
         self.shadow.released(&release);
         self.heard.push((round, payload.clone()));

@@ -7,14 +7,22 @@
 //! so one run holds as many independent tests as it has columns.
 //!
 //! A penalty is chosen so large that releases stay far inside the straight part of the loss: then the attack is tight.
+//!
+//! Algorithms that release sums of clipped gradients get a regulariser so strong that the public point, at which gradients are taken, stays
+//! at zero. There every record's gradient is longer than the bound that it is cut to, so its term is exactly 1 long, and the other label turns it
+//! round: the sum moves by 2. Consensus Newton first releases the sums of `y a` and `(1−y) a`, between which the label moves a term of
+//! length 1: by √2. It needs a categorical column; record `j` has category `j`, and the metric that is learned is diagonal, so tests stay
+//! independent.
 
-use padmm_core::algorithm::{AlgorithmKind, DP_ADMM, Guarantee, LINEARIZED, P_ADMM, TOKEN};
+use padmm_core::algorithm::{
+    AlgorithmKind, CONSENSUS_NEWTON, DP_ADMM, Guarantee, LINEARIZED, P_ADMM, PRIVATE_GRADIENT, TOKEN,
+};
 use padmm_core::data::FeatureSpace;
 use padmm_core::graph::{Graph, default_names};
 use padmm_core::loss::Loss;
 use padmm_core::plan::PlanDraft;
 use padmm_core::regularizer::Regularizer;
-use padmm_privacy::NoiseSchedule;
+use padmm_privacy::{Event, Schedule};
 
 use crate::error::{AuditError, require};
 use crate::target::{Scene, Target};
@@ -29,6 +37,11 @@ const RAW_LENGTH: f64 = 2.0;
 /// By which the variance of the noise is multiplied from round to round, where the algorithm has such a setting: far enough
 /// from 1 that noise which decays by another rule stands out.
 const DECAY: f64 = 0.9;
+/// Of the regulariser that keeps a public point at zero: noise moves the point by about as many millionths as it is large.
+const HOLDING: f64 = 1e6;
+/// Consensus Newton clips at a larger part of a gradient's typical length the less noise there is. Up to this ε the bound is below one half,
+/// the slope of the logistic loss at zero, for every record.
+const LARGEST_EPSILON: f64 = 10.0;
 
 /// What is asked of a canary.
 #[derive(Clone, Copy, Debug)]
@@ -63,6 +76,10 @@ pub(crate) enum Attacked {
     Server,
     /// The proximal step of the site that holds the token.
     Token,
+    /// Clipped gradients of the huberised hinge at a public point.
+    Gradients,
+    /// Moments of the records, then clipped gradients of the logistic loss.
+    MomentsAndGradients,
 }
 
 impl Attacked {
@@ -73,8 +90,27 @@ impl Attacked {
             (LINEARIZED, Self::GradientStep),
             (DP_ADMM, Self::Server),
             (TOKEN, Self::Token),
+            (PRIVATE_GRADIENT, Self::Gradients),
+            (CONSENSUS_NEWTON, Self::MomentsAndGradients),
         ];
         all.into_iter().find(|(known, _)| *known == kind).map(|(_, attacked)| attacked)
+    }
+
+    fn loss(self) -> Loss {
+        match self {
+            Self::Solve | Self::Token => Loss::Hinge,
+            Self::GradientStep | Self::Server | Self::Gradients => Loss::HuberizedHinge { width: WIDTH },
+            Self::MomentsAndGradients => Loss::Logistic,
+        }
+    }
+
+    fn regularizer(self) -> Regularizer {
+        if self.releases_sums() { Regularizer::L2 { strength: HOLDING } } else { Regularizer::None }
+    }
+
+    /// Whether releases are sums over records of clipped terms, and no points.
+    pub(crate) fn releases_sums(self) -> bool {
+        matches!(self, Self::Gradients | Self::MomentsAndGradients)
     }
 }
 
@@ -90,25 +126,33 @@ impl Canary {
     pub fn new(request: &CanaryRequest) -> Result<Self, AuditError> {
         let CanaryRequest { algorithm, epsilon, delta, rounds, n_tests } = *request;
         require("tests", n_tests as f64, n_tests >= 1, "at least 1")?;
-        let loss = match Attacked::by(algorithm) {
-            Some(Attacked::Solve | Attacked::Token) => Loss::Hinge,
-            Some(Attacked::GradientStep | Attacked::Server) => Loss::HuberizedHinge { width: WIDTH },
-            None => {
-                let known = Self::algorithms().iter().map(|k| k.name()).collect::<Vec<_>>().join(", ");
-                return Err(AuditError::NoCanary { algorithm: algorithm.name(), known });
-            }
+        let Some(attacked) = Attacked::by(algorithm) else {
+            let known = Self::algorithms().iter().map(|k| k.name()).collect::<Vec<_>>().join(", ");
+            return Err(AuditError::NoCanary { algorithm: algorithm.name(), known });
         };
+        if attacked == Attacked::MomentsAndGradients {
+            require("rounds", f64::from(rounds), rounds >= 2, "at least 2: moments, then gradients")?;
+            let is_tight = epsilon <= LARGEST_EPSILON;
+            require("epsilon", epsilon, is_tight, "at most 10, up to which this attack is tight")?;
+        } else {
+            // No rule may choose another number than the one that is reported.
+            require("rounds", f64::from(rounds), rounds >= 1, "at least 1")?;
+        }
         let draft = PlanDraft {
             algorithm,
             rounds,
             epsilon,
             delta,
             decay: DECAY,
-            loss,
-            regularizer: Regularizer::None,
+            loss: attacked.loss(),
+            regularizer: attacked.regularizer(),
             ..PlanDraft::default()
         };
-        let n_records = 2 * n_tests;
+        // A column of categories has no zero row.
+        let (space, n_records) = match attacked {
+            Attacked::MomentsAndGradients => (one_category_each(n_tests), n_tests),
+            _ => (FeatureSpace::numeric(n_tests), 2 * n_tests),
+        };
         let graph =
             Graph::from_edges(2, [(0, 1)], &default_names(2)).expect("two sites and an edge are a graph");
         // The server of a star is site 0, and a leaf is what it attacks.
@@ -119,13 +163,14 @@ impl Canary {
             let scene = Scene {
                 plan,
                 graph: graph.clone(),
-                space: FeatureSpace::numeric(n_tests),
+                space: space.clone(),
                 n_records: vec![n_records; 2],
                 norm_bound: 1.0,
                 site,
             };
             let calibration = crate::target::Shipped.calibration(&scene)?;
-            if schedule(&scene, &calibration)?.noise_std(1) <= LARGEST_NOISE {
+            let noise_std = schedule(&scene, &calibration)?.noise_std(1);
+            if attacked.releases_sums() || noise_std.is_some_and(|std| std <= LARGEST_NOISE) {
                 return Ok(Self { scene, n_tests });
             }
             penalty *= 2.0;
@@ -148,28 +193,36 @@ impl Canary {
         self.n_tests
     }
 
-    /// The records that hold these secrets; columns without one have no record.
+    /// The records that hold these secrets. A column without one has no record, or the label of its record is known.
     pub fn rows(&self, secrets: &[f64]) -> Vec<(Vec<f64>, f64)> {
         let p = self.n_tests;
         let row = |r: usize| {
             let mut features = vec![0.0; p];
-            let Some(&label) = secrets.get(r) else {
-                return (features, if r.is_multiple_of(2) { 1.0 } else { -1.0 });
-            };
-            features[r] = RAW_LENGTH;
-            (features, label)
+            let known = if r.is_multiple_of(2) { 1.0 } else { -1.0 };
+            if r < secrets.len() || self.scene.space.n_numeric == 0 {
+                features[r] = RAW_LENGTH;
+            }
+            (features, secrets.get(r).copied().unwrap_or(known))
         };
         (0..self.scene.n_records[self.scene.site]).map(row).collect()
     }
 }
 
-/// The noise that the attacked site claims.
+/// One categorical column of `n` categories, and nothing else.
+fn one_category_each(n: usize) -> FeatureSpace {
+    let names = (0..n).map(|j| format!("record=r{j}")).collect();
+    FeatureSpace { names, groups: vec![0..n], intercept: None, n_numeric: 0 }
+}
+
+/// The noise that the attacked site claims: Gaussian, in every round.
 pub(crate) fn schedule<'a>(
     scene: &Scene,
     calibration: &'a Calibration,
-) -> Result<&'a NoiseSchedule, AuditError> {
-    let noise = calibration.agents[scene.site].noise.as_ref();
-    noise
-        .and_then(|schedule| schedule.as_gaussian())
-        .ok_or_else(|| AuditError::Protocol("does not claim Gaussian noise".to_owned()))
+) -> Result<&'a dyn Schedule, AuditError> {
+    let noise = calibration.agents[scene.site].noise.as_deref();
+    let is_gaussian = |schedule: &&dyn Schedule| {
+        let is = |round| matches!(schedule.event(round), Some(Event::Gaussian { .. }));
+        (1..=schedule.rounds()).all(is)
+    };
+    noise.filter(is_gaussian).ok_or_else(|| AuditError::Protocol("does not claim Gaussian noise".to_owned()))
 }

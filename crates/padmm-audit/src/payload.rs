@@ -3,13 +3,13 @@
 //! A site is stopped after every round and started again from its ledger on the disk. It must say again, to the bit, what it said
 //! before: a second draw of noise for a round that was released would halve the noise for whoever kept the first.
 
-use padmm_core::algorithm::{LINEARIZED, P_ADMM};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
+use padmm_core::algorithm::P_ADMM;
 use padmm_core::calibration::Calibration;
 use padmm_node::ledger::{GateLedger, Opener, Opening, PlannedRelease, RunStart, Sealer, SiteLedger, verify};
-use padmm_privacy::{Budget, Epsilon, Payload};
+use padmm_privacy::{Budget, Delta, Epsilon, Payload};
 use serde_json::{Value, json};
 
 use crate::attack::{Said, payloads_of};
@@ -25,7 +25,8 @@ const TESTS: usize = 6;
 /// Stops and restarts a site after every round and compares what it says with what its neighbour has kept, and with its ledger.
 pub fn one_payload(target: &dyn Target, request: &CanaryRequest, seed: u64) -> Result<Check, AuditError> {
     // Algorithms with a server or a token are not run between sites, so nothing of theirs is restarted.
-    let algorithm = if request.algorithm == LINEARIZED { LINEARIZED } else { P_ADMM };
+    let is_between_sites = request.algorithm.runs_between_sites();
+    let algorithm = if is_between_sites { request.algorithm } else { P_ADMM };
     let canary = Canary::new(&CanaryRequest { algorithm, n_tests: TESTS, ..*request })?;
     let calibration = target.calibration(canary.scene())?;
     let secrets = Bits::new(seed, u64::MAX).labels(TESTS);
@@ -90,20 +91,21 @@ fn opening() -> Result<Opening, AuditError> {
 
 fn run_start(scene: &Scene, calibration: &Calibration) -> Result<RunStart, AuditError> {
     let schedule = schedule(scene, calibration)?;
-    let planned = |round| PlannedRelease {
-        round,
-        event: schedule.event(round),
-        n_features: schedule.n_features(),
-        exponent: schedule.grid_exponent(round),
+    let planned = |round| {
+        let (event, exponent) = (schedule.event(round)?, schedule.grid_exponent(round)?);
+        Some(PlannedRelease { round, event, n_features: schedule.n_coordinates(round), exponent })
     };
+    let planned = (1..=schedule.rounds()).map(planned).collect::<Option<_>>();
+    let planned = planned.ok_or_else(|| AuditError::Protocol("has rounds without a grid".to_owned()))?;
+    let report = schedule.report();
     Ok(RunStart {
         run: SITE.to_owned(),
         plan_name: SITE.to_owned(),
         site: SITE.to_owned(),
         rounds: schedule.rounds(),
-        planned: (1..=schedule.rounds()).map(planned).collect(),
-        epsilon_exact: Epsilon::new(schedule.report().epsilon_exact)?,
-        delta: schedule.delta(),
+        planned,
+        epsilon_exact: Epsilon::new(report.epsilon_exact)?,
+        delta: Delta::new(report.delta)?,
         noise: "an audit's".to_owned(),
     })
 }

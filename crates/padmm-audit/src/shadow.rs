@@ -2,6 +2,8 @@
 //!
 //! The attacker follows the site's public state with its own arithmetic, in closed form; it shares no code with the site.
 
+use std::f64::consts::FRAC_1_SQRT_2;
+
 use padmm_core::calibration::Calibration;
 
 use crate::canary::{Attacked, WIDTH};
@@ -46,6 +48,7 @@ impl Shadow {
     /// ```text
     /// hinge:     x = z·max(zu, min(1, zu + 1/(nm))),  u = −linear/m      the minimiser of max(1 − zx, 0)/n + linear·x + ½m·x²
     /// gradient:  x = (center + z·s/n)/weight,  s = min(max((1 + h − z·x̃)/(2h), 0), 1)
+    /// clipped:   −z, the slope's sign at zero; of moments, (1 or 0) less (0 or 1) as [`Shadow::view`] shows them
     /// ```
     pub fn point(&self, round: u32, j: usize, label: f64) -> f64 {
         let (own, other, dual) = (self.own[j], self.other[j], self.dual[j]);
@@ -54,6 +57,8 @@ impl Shadow {
             steps[(round as usize - 1).min(steps.len() - 1)]
         };
         match self.kind {
+            Attacked::MomentsAndGradients if round == 1 => label * FRAC_1_SQRT_2,
+            Attacked::Gradients | Attacked::MomentsAndGradients => -label,
             Attacked::Token => self.hinge(2.0 * other - dual, 2.0 * self.penalty, label),
             Attacked::GradientStep => {
                 let center = inverse(round) * own - dual + self.penalty * (own + other);
@@ -80,8 +85,22 @@ impl Shadow {
         (center + label * slope / self.n_records) / weight
     }
 
+    /// A release as one number for each test, with noise of the release's own deviation: all that it says about the secrets.
+    ///
+    /// A release of moments has two coordinates for a record, `y` and `1 − y`. The secret is in their difference, divided by √2.
+    pub fn view(&self, round: u32, release: &[f64]) -> Vec<f64> {
+        if self.kind != Attacked::MomentsAndGradients || round > 1 {
+            return release.to_vec();
+        }
+        let (positive, negative) = release.split_at(release.len() / 2);
+        positive.iter().zip(negative).map(|(p, n)| (p - n) * FRAC_1_SQRT_2).collect()
+    }
+
     /// Follows a release of the site; the token and its memory move with it.
     pub fn released(&mut self, release: &[f64]) {
+        if self.kind.releases_sums() {
+            return;
+        }
         if self.kind == Attacked::Token {
             let factor = 2.0 * self.relaxation;
             for ((x, token), memory) in release.iter().zip(&mut self.other).zip(&mut self.dual) {
@@ -95,14 +114,15 @@ impl Shadow {
 
     /// Its neighbour has said this, and the round is over.
     pub fn heard(&mut self, said: &[f64]) {
-        self.other.copy_from_slice(said);
         let step = match self.kind {
-            Attacked::Token => return,
+            // The token moves with releases alone, and a public point that is held at zero does not move.
+            Attacked::Token | Attacked::Gradients | Attacked::MomentsAndGradients => return,
             // y ← y − η(x̃ − w)
             Attacked::Server => -self.penalty,
             // λ ← λ + η(x̃ − x̃_j)
             Attacked::Solve | Attacked::GradientStep => self.penalty,
         };
+        self.other.copy_from_slice(said);
         for ((dual, own), other) in self.dual.iter_mut().zip(&self.own).zip(&self.other) {
             *dual += step * (own - other);
         }

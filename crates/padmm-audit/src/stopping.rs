@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use padmm_core::algorithm::{AlgorithmKind, LINEARIZED, P_ADMM};
+use padmm_core::algorithm::{AlgorithmKind, CONSENSUS_NEWTON, LINEARIZED, P_ADMM, PRIVATE_GRADIENT};
 use padmm_core::calibration::Calibration;
 use padmm_core::data::FeatureSpace;
 use padmm_core::graph::{Graph, default_names};
@@ -25,8 +25,8 @@ use crate::normal::normal_quantile;
 use crate::target::{SITE, Scene, Target};
 use crate::verdict::Check;
 
-/// Columns of the attacked site; like its records they are few, so that one record weighs much and many messages can be tried.
-const FEATURES: usize = 2;
+/// Numbers of a record; like the site's records they are few, so that one record weighs much and many messages can be tried.
+const NUMBERS: usize = 2;
 /// Records of the attacked site.
 const RECORDS: usize = 20;
 /// Pairs of neighbouring data sets for each plan.
@@ -52,11 +52,13 @@ pub fn stopping(target: &dyn Target, seed: u64) -> Result<Check, AuditError> {
 }
 
 /// The plans under which sites are tried: their certificates are made in different ways.
-const SCENES: [(AlgorithmKind, Loss, Regularizer); 4] = [
+const SCENES: [(AlgorithmKind, Loss, Regularizer); 6] = [
     (P_ADMM, Loss::Logistic, Regularizer::L2 { strength: 1e-3 }),
     (P_ADMM, Loss::Hinge, Regularizer::None),
     (P_ADMM, Loss::Logistic, Regularizer::L1 { strength: 1e-3 }),
     (LINEARIZED, Loss::Logistic, Regularizer::None),
+    (PRIVATE_GRADIENT, Loss::Logistic, Regularizer::L2 { strength: 1e-3 }),
+    (CONSENSUS_NEWTON, Loss::Logistic, Regularizer::L2 { strength: 1e-3 }),
 ];
 
 fn scene(which: usize) -> Result<Scene, AuditError> {
@@ -65,11 +67,19 @@ fn scene(which: usize) -> Result<Scene, AuditError> {
     Ok(Scene {
         plan: plan.check()?,
         graph: Graph::from_edges(2, [(0, 1)], &default_names(2)).expect("two sites and an edge are a graph"),
-        space: FeatureSpace::numeric(FEATURES),
+        space: numbers_and_ones(),
         n_records: vec![RECORDS; 2],
         norm_bound: 1.0,
         site: 0,
     })
+}
+
+/// Numbers and an intercept, which consensus Newton asks for.
+fn numbers_and_ones() -> FeatureSpace {
+    let mut space = FeatureSpace::numeric(NUMBERS);
+    space.intercept = Some(NUMBERS);
+    space.names.push("ones".to_owned());
+    space
 }
 
 /// What the neighbour of a site sees, and what the site paid.
@@ -101,7 +111,8 @@ impl<'a> Pair<'a> {
         mut bits: Bits,
     ) -> Result<Self, AuditError> {
         let row = |bits: &mut Bits| {
-            let features = (0..FEATURES).map(|_| 1.4 * bits.unit() - 0.7).collect();
+            let mut features: Vec<f64> = (0..NUMBERS).map(|_| 1.4 * bits.unit() - 0.7).collect();
+            features.push(1.0);
             (features, bits.label())
         };
         let mut first: Vec<(Vec<f64>, f64)> = (0..RECORDS).map(|_| row(&mut bits)).collect();
@@ -110,10 +121,12 @@ impl<'a> Pair<'a> {
         let other = row(&mut bits);
         second[0] = (other.0, -first[0].1);
         let schedule = schedule(scene, calibration)?;
-        let scale = libm::scalbn(schedule.noise_std(1), -schedule.grid_exponent(1));
+        let first_round = schedule.noise_std(1).zip(schedule.grid_exponent(1));
+        let (std, exponent) =
+            first_round.ok_or_else(|| AuditError::Protocol("has no grid in its plan".to_owned()))?;
+        let scale = libm::scalbn(std, -exponent);
         let noise = |bits: &mut Bits| (scale * normal_quantile(bits.unit().max(1e-12))).round() as i64;
-        let values = (0..FEATURES).map(|_| noise(&mut bits)).collect();
-        let exponent = schedule.grid_exponent(1);
+        let values = (0..schedule.n_coordinates(1)).map(|_| noise(&mut bits)).collect();
         let released = Payload::Grid { exponent, values };
         Ok(Pair { target, scene, calibration, rows: [first, second], released, exponent, bits })
     }
@@ -121,20 +134,19 @@ impl<'a> Pair<'a> {
     /// The first message found to which the two sites behave differently.
     fn search(mut self) -> Result<Option<String>, AuditError> {
         for _ in 0..2 {
-            let angle = std::f64::consts::TAU * self.bits.unit();
-            let direction = [angle.cos(), angle.sin()];
+            let direction = self.direction();
             let largest = (libm::scalbn(1.0, 53 + self.exponent) * 0.999).min(RANGE.1);
             let steps = (largest / RANGE.0).ln() / SIZES as f64;
             let size = |i: usize, bits: &mut Bits| RANGE.0 * ((i as f64 + bits.unit()) * steps).exp();
             let sizes: Vec<f64> = (0..SIZES).map(|i| size(i, &mut self.bits)).collect();
             let mut before: Option<(f64, Behaviour)> = None;
             for size in sizes {
-                let here = match self.at(direction, size)? {
+                let here = match self.at(&direction, size)? {
                     Ok(behaviour) => behaviour,
                     Err(found) => return Ok(Some(found)),
                 };
                 if let Some((smaller, was)) = before.filter(|(_, was)| *was != here)
-                    && let Some(found) = self.close_in(direction, (smaller, was), size)?
+                    && let Some(found) = self.close_in(&direction, (smaller, was), size)?
                 {
                     return Ok(Some(found));
                 }
@@ -144,10 +156,19 @@ impl<'a> Pair<'a> {
         Ok(None)
     }
 
+    /// A direction for all coordinates of a message, each as likely as any other.
+    fn direction(&mut self) -> Vec<f64> {
+        let n = self.released.to_vec().len();
+        let deviates: Vec<f64> =
+            (0..n).map(|_| normal_quantile(self.bits.unit().max(f64::MIN_POSITIVE))).collect();
+        let length = deviates.iter().map(|d| d * d).sum::<f64>().sqrt();
+        deviates.iter().map(|d| d / length).collect()
+    }
+
     /// Between two sizes at which the first site behaves differently there is one where it changes its mind.
     fn close_in(
         &mut self,
-        direction: [f64; 2],
+        direction: &[f64],
         (mut low, was): (f64, Behaviour),
         mut high: f64,
     ) -> Result<Option<String>, AuditError> {
@@ -170,7 +191,7 @@ impl<'a> Pair<'a> {
     }
 
     /// How both sites behave after a message of this size, or how they differ.
-    fn at(&self, direction: [f64; 2], size: f64) -> Result<Result<Behaviour, String>, AuditError> {
+    fn at(&self, direction: &[f64], size: f64) -> Result<Result<Behaviour, String>, AuditError> {
         let steps = |d: &f64| libm::round(libm::scalbn(size * d, -self.exponent)) as i64;
         let message =
             Payload::Grid { exponent: self.exponent, values: direction.iter().map(steps).collect() };
@@ -218,6 +239,7 @@ struct Scripted {
 impl Scripted {
     fn new(scene: &Scene, calibration: &Calibration, first: &Payload) -> Result<Self, AuditError> {
         let event = schedule(scene, calibration)?.event(1);
+        let event = event.ok_or_else(|| AuditError::Protocol("charges nothing for a round".to_owned()))?;
         let debit = Debit { run: SITE.to_owned(), site: SITE.to_owned(), round: 1, event };
         Ok(Self { debits: vec![debit], payloads: BTreeMap::from([(1, first.clone())]) })
     }

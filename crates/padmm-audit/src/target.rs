@@ -29,7 +29,7 @@ pub struct Scene {
     pub site: usize,
 }
 
-/// Records before they are encoded: features, label.
+/// Records before they are encoded: features, label. In a column of categories, and in the intercept's, what is not zero counts as one.
 pub type Rows = [(Vec<f64>, f64)];
 
 /// Name of the attacked site, and of its runs.
@@ -91,11 +91,16 @@ pub trait Target: Sync {
 
     /// The records as the program encodes them.
     fn encode(&self, scene: &Scene, rows: &Rows) -> Dataset {
-        let p = scene.space.n_features();
-        let mut data = Dataset::new(p, p, 0, scene.norm_bound);
+        let FeatureSpace { groups, n_numeric, intercept, .. } = &scene.space;
+        let categorical = groups.iter().filter(|g| g.start >= *n_numeric).count();
+        let n_hot = categorical + usize::from(intercept.is_some());
+        let mut data = Dataset::new(scene.space.n_features(), *n_numeric, n_hot, scene.norm_bound);
         data.reserve(rows.len());
         for (features, label) in rows {
-            data.push(features, &[], *label);
+            let (numbers, ones) = features.split_at(*n_numeric);
+            let hot: Vec<u32> =
+                (*n_numeric as u32..).zip(ones).filter(|(_, one)| **one != 0.0).map(|(j, _)| j).collect();
+            data.push(numbers, &hot, *label);
         }
         data
     }

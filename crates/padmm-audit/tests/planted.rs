@@ -5,7 +5,7 @@ mod doubles;
 
 use doubles::*;
 use padmm_audit::*;
-use padmm_core::algorithm::P_ADMM;
+use padmm_core::algorithm::{CONSENSUS_NEWTON, P_ADMM, PRIVATE_GRADIENT};
 
 const SEED: u64 = 11;
 
@@ -16,6 +16,14 @@ fn request(epsilon: f64, tests: usize) -> AuditRequest {
 /// An audit of a double. Refusals are the command's business and have a test of their own.
 fn verdict(target: &dyn Target, epsilon: f64, tests: usize) -> Verdict {
     audit(target, &request(epsilon, tests), Check::passed(), &|_| ()).unwrap().0
+}
+
+/// Audits of the algorithms that release sums of clipped terms.
+fn verdicts_on_sums(target: &dyn Target, epsilon: f64, tests: usize) -> [Verdict; 2] {
+    [PRIVATE_GRADIENT, CONSENSUS_NEWTON].map(|algorithm| {
+        let request = AuditRequest { algorithm, ..request(epsilon, tests) };
+        audit(target, &request, Check::passed(), &|_| ()).unwrap().0
+    })
 }
 
 /// The audit fails, and the named part of it does.
@@ -94,6 +102,27 @@ fn floating_point_noise_is_caught_however_it_shows() {
     caught(&verdict(&FloatingPoint::Declared, 1.0, 1000), "whiteness");
     caught(&verdict(&FloatingPoint::OffTheGrid, 1.0, 1000), "whiteness");
     caught(&verdict(&FloatingPoint::SinglePrecision, 1.0, 5000), "whiteness");
+}
+
+#[test]
+fn a_term_of_a_sum_that_is_too_long_is_caught() {
+    verdicts_on_sums(&Twice, 1.0, 10_000).iter().for_each(|verdict| caught(verdict, "bound"));
+}
+
+#[test]
+fn too_little_noise_on_one_of_the_sums_is_caught() {
+    verdicts_on_sums(&SmallFirst, 1.0, 2000).iter().for_each(|verdict| caught(verdict, "whiteness"));
+}
+
+#[test]
+fn a_sum_that_is_released_twice_or_for_nothing_is_caught() {
+    verdicts_on_sums(&Forgetful, 1.0, 1000).iter().for_each(|verdict| caught(verdict, "one_payload"));
+    verdicts_on_sums(&NoCharge, 1.0, 1000).iter().for_each(|verdict| caught(verdict, "one_payload"));
+}
+
+#[test]
+fn the_same_noise_on_every_sum_is_caught() {
+    verdicts_on_sums(&SameNoise, 1.0, 1000).iter().for_each(|verdict| caught(verdict, "whiteness"));
 }
 
 #[test]

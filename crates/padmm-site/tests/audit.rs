@@ -83,7 +83,10 @@ fn site_processes_are_attacked_by_what_their_ledgers_hold() {
 fn what_cannot_be_audited_is_refused_with_the_way_out() {
     let at = Path::new(".");
     let nothing_promised = refused(at, &["audit", "--algorithm", "dvp"]);
-    assert!(nothing_promised.contains("p-admm, linearized, dp-admm, token"), "{nothing_promised}");
+    assert!(
+        nothing_promised.contains("p-admm, consensus-newton, private-gradient, linearized, dp-admm, token"),
+        "{nothing_promised}"
+    );
     assert!(refused(at, &["audit", "--algorithm", "x"]).contains("p-admm"));
     assert!(refused(at, &["audit", "--confidence", "1"]).contains("between 0 and 1"));
     assert!(refused(at, &["audit", "--tests", "5"]).contains("at least 200"));

@@ -176,6 +176,27 @@ impl Target for WrongDecay {
     }
 }
 
+/// The noise of the first round is a quarter too small: that of one kind of sum where another is released.
+pub(crate) struct SmallFirst;
+
+impl Target for SmallFirst {
+    fn noise(&self) -> Box<dyn NoiseSource> {
+        changed(|round, scale, out| draw(if round == 1 { 0.75 * scale } else { scale }, out))
+    }
+}
+
+/// A record is in the sum twice: its term is twice as long as the bound, as one that is not cut is.
+pub(crate) struct Twice;
+
+impl Target for Twice {
+    fn encode(&self, scene: &Scene, rows: &Rows) -> Dataset {
+        let mut data = Shipped.encode(scene, rows);
+        let again = data.clone();
+        data.append(&again);
+        data
+    }
+}
+
 /// Draws once and uses it in every round.
 pub(crate) struct SameNoise;
 

@@ -24,7 +24,8 @@ const BROKEN: u8 = 1;
 
 #[derive(ClapArgs)]
 pub(crate) struct Args {
-    /// p-admm, linearized, dp-admm or token: the algorithms whose guarantee holds for the bytes that leave
+    /// p-admm, consensus-newton, private-gradient, linearized, dp-admm or token: the algorithms whose guarantee holds for the bytes that
+    /// leave
     #[arg(long, value_name = "NAME", default_value = "p-admm")]
     algorithm: String,
     /// The ε that is claimed, and attacked
@@ -39,7 +40,7 @@ pub(crate) struct Args {
     /// Confidence of the bounds [default: 0.999, or 0.95 with --sites]
     #[arg(long, value_name = "C", allow_negative_numbers = true)]
     confidence: Option<f64>,
-    /// Rounds of every run
+    /// Rounds of every run; consensus Newton's first is the one that learns its metric
     #[arg(long, value_name = "K", default_value_t = 5)]
     rounds: u32,
     /// Seed of the secret bits and the hostile messages; the noise has none
@@ -82,7 +83,7 @@ pub(crate) fn run(args: &Args, hooks: &TestHooks) -> anyhow::Result<ExitCode> {
     );
     let start = Instant::now();
     bar.set_message("neighbouring files");
-    let refusals = neighbours::check()?;
+    let refusals = neighbours::check(request.algorithm)?;
     bar.set_message("bits guessed");
     let advance = |n: usize| bar.inc(n as u64);
     let (verdict, trials) = if args.sites {

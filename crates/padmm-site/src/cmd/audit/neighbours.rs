@@ -5,6 +5,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::Context;
 use padmm_audit::{Answer, Check, NeighbouringFiles, refusals};
+use padmm_core::algorithm::{AlgorithmKind, P_ADMM};
 use padmm_core::plan::PlanDraft;
 use padmm_core::schema::{Schema, SchemaDraft};
 use padmm_node::contract::{ContractDraft, Silence, SiteEntry};
@@ -13,10 +14,10 @@ use padmm_node::site::Site;
 
 const RUN: &str = "audit";
 
-/// Asks a site for its word on one plan, again and again, with other records.
-pub(super) fn check() -> anyhow::Result<Check> {
+/// Asks a site for its word on one plan of this algorithm, again and again, with other records.
+pub(super) fn check(algorithm: AlgorithmKind) -> anyhow::Result<Check> {
     let folder = tempfile::tempdir().context("a temporary folder cannot be made")?;
-    let asker = Asker::new(folder.path())?;
+    let asker = Asker::new(folder.path(), algorithm)?;
     refusals(|file| asker.answer(file))
 }
 
@@ -29,7 +30,7 @@ struct Asker {
 }
 
 impl Asker {
-    fn new(folder: &Path) -> anyhow::Result<Self> {
+    fn new(folder: &Path, algorithm: AlgorithmKind) -> anyhow::Result<Self> {
         let now = padmm_node::clock::now();
         let cards = folder.join("cards");
         std::fs::create_dir_all(&cards)?;
@@ -49,7 +50,9 @@ impl Asker {
         }
         let draft: SchemaDraft = toml::from_str(NeighbouringFiles::SCHEMA)?;
         let schema: Schema = draft.check()?;
-        let settings = PlanDraft { rounds: 2, epsilon: 1.0, ..PlanDraft::default() };
+        // Sites are asked about algorithms that run between them.
+        let algorithm = if algorithm.runs_between_sites() { algorithm } else { P_ADMM };
+        let settings = PlanDraft { algorithm, rounds: 2, epsilon: 1.0, ..PlanDraft::default() };
         let run = SiteName::new(RUN)?;
         let graph = "complete".parse()?;
         let contract =

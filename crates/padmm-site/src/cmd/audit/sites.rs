@@ -7,6 +7,7 @@ use padmm_audit::{
     AuditRequest, Bits, Canary, Check, Checks, Evidence, Scene, Shipped, Trial, Verdict, one_payload, replay,
     stopping, whiteness,
 };
+use padmm_core::algorithm::CONSENSUS_NEWTON;
 use padmm_core::calibration::Calibration;
 use padmm_core::graph::GraphSpec;
 use padmm_core::message::Turn;
@@ -20,6 +21,8 @@ use crate::test_hooks::TestHooks;
 
 /// Most secret bits of one site in one run.
 const MOST_TESTS: usize = 2500;
+/// The same where an algorithm multiplies matrices with a row for each.
+const MOST_TESTS_WITH_MATRICES: usize = 400;
 const NAMES: [&str; 2] = ["north", "south"];
 /// How often a site of the first run is killed and started again on the way.
 const KILLS: u32 = 1;
@@ -31,7 +34,8 @@ pub(super) fn audit(
     progress: &(dyn Fn(usize) + Sync),
     hooks: &TestHooks,
 ) -> anyhow::Result<(Verdict, Vec<Trial>)> {
-    let per_site = request.tests.div_ceil(NAMES.len()).min(MOST_TESTS);
+    let most = if request.algorithm == CONSENSUS_NEWTON { MOST_TESTS_WITH_MATRICES } else { MOST_TESTS };
+    let per_site = request.tests.div_ceil(NAMES.len()).min(most);
     let canary = Canary::new(&request.canary(per_site))?;
     let runs = request.tests.div_ceil(NAMES.len() * per_site);
     let (mut evidence, mut mu_claimed) = (Evidence::default(), 0.0f64);
