@@ -211,7 +211,7 @@ impl Canary {
 /// One categorical column of `n` categories, and nothing else.
 fn one_category_each(n: usize) -> FeatureSpace {
     let names = (0..n).map(|j| format!("record=r{j}")).collect();
-    FeatureSpace { names, groups: vec![0..n], intercept: None, n_numeric: 0 }
+    FeatureSpace { names, groups: std::iter::once(0..n).collect(), intercept: None, n_numeric: 0 }
 }
 
 /// The noise that the attacked site claims: Gaussian, in every round.
