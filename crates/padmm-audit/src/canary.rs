@@ -8,11 +8,11 @@
 //!
 //! A penalty is chosen so large that releases stay far inside the straight part of the loss: then the attack is tight.
 //!
-//! Algorithms that release sums of clipped gradients get a regulariser so strong that the public point, at which gradients are taken, stays
-//! at zero. There every record's gradient is longer than the bound that it is cut to, so its term is exactly 1 long, and the other label turns it
-//! round: the sum moves by 2. Consensus Newton first releases the sums of `y a` and `(1−y) a`, between which the label moves a term of
-//! length 1: by √2. It needs a categorical column; record `j` has category `j`, and the metric that is learned is diagonal, so tests stay
-//! independent.
+//! Algorithms that release sums of clipped gradients get a regulariser so strong that the public point, at which gradients are taken,
+//! stays at zero. There every record's gradient is longer than the bound that it is cut to, so its term is exactly 1 long, and the other
+//! label turns it round: the sum moves by 2. Consensus Newton first releases the sums of `y a` and `(1−y) a`, between which the label
+//! moves a term of length 1: by √2. It needs a categorical column; record `j` has category `j`, and the metric that is learned is
+//! diagonal, so tests stay independent.
 
 use padmm_core::algorithm::{
     AlgorithmKind, CONSENSUS_NEWTON, DP_ADMM, Guarantee, LINEARIZED, P_ADMM, PRIVATE_GRADIENT, TOKEN,
@@ -39,8 +39,8 @@ const RAW_LENGTH: f64 = 2.0;
 const DECAY: f64 = 0.9;
 /// Of the regulariser that keeps a public point at zero: noise moves the point by about as many millionths as it is large.
 const HOLDING: f64 = 1e6;
-/// Consensus Newton clips at a larger part of a gradient's typical length the less noise there is. Up to this ε the bound is below one half,
-/// the slope of the logistic loss at zero, for every record.
+/// Consensus Newton clips at a larger part of a gradient's typical length the less noise there is. Up to this ε the bound is below one
+/// half, the slope of the logistic loss at zero, for every record.
 const LARGEST_EPSILON: f64 = 10.0;
 
 /// What is asked of a canary.
@@ -211,7 +211,7 @@ impl Canary {
 /// One categorical column of `n` categories, and nothing else.
 fn one_category_each(n: usize) -> FeatureSpace {
     let names = (0..n).map(|j| format!("record=r{j}")).collect();
-    FeatureSpace { names, groups: vec![0..n], intercept: None, n_numeric: 0 }
+    FeatureSpace { names, groups: std::iter::once(0..n).collect(), intercept: None, n_numeric: 0 }
 }
 
 /// The noise that the attacked site claims: Gaussian, in every round.

@@ -7,7 +7,7 @@ use std::time::Instant;
 use padmm_baselines::ADMM;
 use padmm_baselines::mechanism::Unprotected;
 use padmm_core::agent::{Agent, AgentSetup, Outcome};
-use padmm_core::algorithm::Audience;
+use padmm_core::algorithm::{AlgorithmKind, Audience};
 use padmm_core::calibration::{Calibration, NetworkFacts};
 use padmm_core::data::{Dataset, FeatureSpace};
 use padmm_core::evaluate::score;
@@ -313,6 +313,18 @@ impl PreparedSimulation {
     /// The same network without noise: the same penalty where it means the same, else the one that is derived.
     pub fn reference(&self) -> Result<(Plan, Calibration), SimError> {
         let plain = self.setting.plan.with_algorithm(ADMM)?;
+        let mut draft = plain.settings().clone();
+        let comparable = self.setting.plan.settings().algorithm.is_decentralized();
+        draft.penalty = comparable.then_some(self.calibration.penalty);
+        self.calibrated(draft.check()?)
+    }
+
+    /// The same problem at the same ε by another algorithm, with the rounds of its own rule; for [`RunOptions::instead`].
+    pub fn by(&self, algorithm: AlgorithmKind) -> Result<(Plan, Calibration), SimError> {
+        self.calibrated(self.setting.plan.with_algorithm(algorithm)?)
+    }
+
+    fn calibrated(&self, plan: Plan) -> Result<(Plan, Calibration), SimError> {
         let n_records: Vec<usize> = self.shards.iter().map(|s| s.n_records()).collect();
         let network = NetworkFacts {
             graph: &self.graph,
@@ -320,12 +332,9 @@ impl PreparedSimulation {
             space: &self.space,
             norm_bound: self.shards[0].norm_bound(),
         };
-        let mut draft = plain.settings().clone();
-        let comparable = self.setting.plan.settings().algorithm.is_decentralized();
-        draft.penalty = comparable.then_some(self.calibration.penalty);
-        let plain = draft.check()?;
-        let calibration = Calibration::derive(&plain, &network)?;
-        Ok((plain, calibration))
+        let plan = plan.for_network(&network)?;
+        let calibration = Calibration::derive(&plan, &network)?;
+        Ok((plan, calibration))
     }
 
     /// One run, round by round; every agent's ledger is compared with its schedule at the end.

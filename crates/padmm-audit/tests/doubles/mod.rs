@@ -189,11 +189,23 @@ impl Target for SmallFirst {
 pub(crate) struct Twice;
 
 impl Target for Twice {
-    fn encode(&self, scene: &Scene, rows: &Rows) -> Dataset {
-        let mut data = Shipped.encode(scene, rows);
-        let again = data.clone();
-        data.append(&again);
-        data
+    fn subject(
+        &self,
+        scene: &Scene,
+        calibration: &Calibration,
+        rows: &Rows,
+        ledger: Box<dyn Ledger>,
+    ) -> Result<Box<dyn Subject>, AuditError> {
+        // Noise on points is tied to the number of records, and agents refuse another.
+        let noise = calibration.agents[scene.site].noise.as_ref();
+        if noise.is_some_and(|noise| noise.premise().is_some()) {
+            return Shipped.subject(scene, calibration, rows, ledger);
+        }
+        let mut counted = calibration.clone();
+        counted.agents.iter_mut().for_each(|agent| agent.n_records *= 2);
+        let (data, gate) =
+            (self.encode(scene, &[rows, rows].concat()), self.gate(scene, calibration, ledger)?);
+        Ok(assemble(scene, &counted, data, gate))
     }
 }
 

@@ -6,13 +6,15 @@ use padmm_commands::out_folder::OutFolder;
 use padmm_commands::progress;
 use padmm_commands::table::{align_right, plain};
 use padmm_commands::terminal::{print, print_json, start_threads};
+use padmm_core::algorithm::{CONSENSUS_NEWTON, P_ADMM};
 use padmm_core::model::{Model, Provenance};
 use padmm_data::{Loaded, load, write_model};
 use padmm_privacy::SensitivityBasis;
 use padmm_privacy::words::{delta_text, epsilon_text, noise_text, upper_text};
+use padmm_sim::metrics::ModelMetrics;
 use padmm_sim::own::{Scored, SiteModels};
 use padmm_sim::record::{MeanStd, Record};
-use padmm_sim::{PreparedSimulation, Progress, SimulationPlan};
+use padmm_sim::{PreparedSimulation, Progress, RunOptions, SimulationPlan};
 use serde_json::{Value, json};
 
 use crate::png::to_png;
@@ -73,6 +75,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         None => OutFolder::numbered(&folder_name)?,
     };
     let (record, model) = simulation.run_all(&watch)?;
+    let beside = if args.quiet { None } else { recommended(&simulation, &record)? };
     bar.finish_and_clear();
     write_outputs(&record, schema, &model, folder.path())?;
     let out = folder.keep();
@@ -83,10 +86,42 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         print_json(&contract(&record))?;
     }
     if !args.quiet {
-        let text = format!("{}\n{}", summary(&record), places(&out));
+        let text = format!("{}{}\n{}", summary(&record), beside.unwrap_or_default(), places(&out));
         if args.json { eprint!("{text}") } else { print(&text)? }
     }
     Ok(())
+}
+
+/// What the recommended method makes of the same records at the same ε, in a sentence; none beside another method than the paper's, or
+/// where it cannot solve the problem.
+fn recommended(simulation: &PreparedSimulation, record: &Record) -> anyhow::Result<Option<String>> {
+    if record.setting.plan.settings().algorithm != P_ADMM {
+        return Ok(None);
+    }
+    let Ok((plan, calibration)) = simulation.by(CONSENSUS_NEWTON) else { return Ok(None) };
+    let mut kept = vec![];
+    for run in &record.runs {
+        let options = RunOptions { instead: Some((&plan, &calibration)), ..RunOptions::number(run.run) };
+        kept.push(simulation.run(&options)?.record.smoothed);
+    }
+    let mean = |of: fn(&ModelMetrics) -> Option<f64>| {
+        let known: Option<Vec<f64>> = kept.iter().map(of).collect();
+        known.filter(|v| !v.is_empty()).map(|v| MeanStd::of(v.into_iter()).mean)
+    };
+    let percent = |v: f64, best: f64| format!("{v:.4} ({:+.2} %)", 100.0 * (v / best - 1.0));
+    let parts = [
+        mean(|m| Some(m.loss)).map(|v| format!("loss {}", percent(v, record.optimum.loss))),
+        mean(|m| m.objective).map(|v| format!("objective {}", percent(v, record.optimum.objective))),
+        mean(|m| m.accuracy).map(|v| format!("accuracy {v:.4}")),
+        mean(|m| m.auc).map(|v| format!("AUC {v:.4}")),
+    ];
+    Ok(Some(format!(
+        "\nRecommended at the same ε: {} (--algorithm {}), {} rounds: {}.\n",
+        CONSENSUS_NEWTON.title(),
+        CONSENSUS_NEWTON.name(),
+        plan.settings().rounds,
+        parts.into_iter().flatten().collect::<Vec<_>>().join(", "),
+    )))
 }
 
 fn folder_name(plan: &SimulationPlan) -> String {
