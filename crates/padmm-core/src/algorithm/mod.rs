@@ -25,7 +25,7 @@ pub mod consensus;
 mod dp_admm;
 mod gradient_step;
 mod linearized;
-mod newton;
+pub(crate) mod newton;
 mod padmm;
 mod spec;
 mod token;

@@ -22,6 +22,7 @@
 
 mod metric;
 mod records;
+mod rehearsal;
 mod rule;
 #[cfg(test)]
 mod tests;
@@ -34,6 +35,7 @@ use padmm_privacy::{
 };
 
 use metric::Layout;
+pub(crate) use rehearsal::{Rehearsal, picked};
 use rule::{FIRST_SHARE, Rule};
 
 use super::{
@@ -101,7 +103,7 @@ struct Learned {
 }
 
 /// `A = √Σ(ω_i/n_i)²`: the noise of the weighted mean, where a site's sum has noise of 1.
-fn noise_factor(weights: SiteWeights, n_records: &[usize]) -> f64 {
+pub(crate) fn noise_factor(weights: SiteWeights, n_records: &[usize]) -> f64 {
     let term = |(w, &n): (f64, &usize)| (w / n as f64) * (w / n as f64);
     weights.of(n_records).into_iter().zip(n_records).map(term).sum::<f64>().sqrt()
 }
