@@ -10,7 +10,7 @@ use padmm_core::advice::{Advice, EPSILONS, Effort, Question, Signal, advise};
 use padmm_core::calibration::NetworkFacts;
 use padmm_core::graph::{Graph, GraphSpec};
 use padmm_core::loss::Loss;
-use padmm_core::plan::PlanDraft;
+use padmm_core::plan::{PlanDraft, SiteWeights};
 use padmm_core::regularizer::Regularizer;
 use padmm_core::schema::{Purpose, Schema, SchemaDraft};
 use padmm_data::{encode_file, read_schema, write_atomically};
@@ -51,6 +51,9 @@ pub struct Args {
     /// Delta at which it holds [default: the plan's, or 0.0001]
     #[arg(long, value_name = "D", allow_negative_numbers = true)]
     delta: Option<f64>,
+    /// How much a site counts: records, sites or damped [default: the plan's, or records]
+    #[arg(long, value_name = "WHICH")]
+    weights: Option<SiteWeights>,
     /// Strength of the L2 regulariser [default: the plan's, or 0.001]
     #[arg(long, value_name = "L", allow_negative_numbers = true)]
     regularization: Option<f64>,
@@ -114,6 +117,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let settings = &mut facts.settings;
     settings.epsilon = args.epsilon.unwrap_or(settings.epsilon);
     settings.delta = args.delta.unwrap_or(settings.delta);
+    settings.weights = args.weights.unwrap_or(settings.weights);
     if let Some(strength) = args.regularization {
         settings.regularizer = Regularizer::L2 { strength };
     }

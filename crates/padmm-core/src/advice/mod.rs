@@ -54,7 +54,7 @@ pub enum Effort {
 /// What is asked.
 #[derive(Clone, Copy)]
 pub struct Question<'a> {
-    /// Budget, loss, regulariser and, for [`Effort::Quick`], the method.
+    /// Budget, loss, regulariser, weights and, for [`Effort::Quick`], the method.
     pub plan: &'a Plan,
     /// Sites, their numbers of records, the graph and the columns.
     pub network: &'a NetworkFacts<'a>,
@@ -109,6 +109,8 @@ pub struct Expected {
     pub epsilon: f64,
     /// Private rounds.
     pub rounds: u32,
+    /// Whose records count how much.
+    pub weights: SiteWeights,
     /// Mean loss of the model that sites keep, on the records that it was learned from.
     pub loss: f64,
     /// Standard deviation of `loss` over runs.
@@ -208,7 +210,7 @@ pub fn advise(question: &Question<'_>) -> Result<Advice, AdviceError> {
     let epsilons = rehearsals.epsilons();
     for kind in &kinds {
         for &epsilon in &epsilons {
-            frontier.push(rehearsals.expected(*kind, epsilon, recommended.weights, None)?);
+            frontier.push(rehearsals.expected(*kind, epsilon, None)?);
         }
     }
     let mut by_rounds = vec![];
@@ -216,7 +218,7 @@ pub fn advise(question: &Question<'_>) -> Result<Advice, AdviceError> {
         for kind in &kinds {
             let rounds: &[u32] = if *kind == P_ADMM { &[10, 25, 50, 100] } else { &[3, 5, 9, 17, 25] };
             for &rounds in rounds {
-                by_rounds.push(rehearsals.expected(*kind, plan_epsilon, recommended.weights, Some(rounds))?);
+                by_rounds.push(rehearsals.expected(*kind, plan_epsilon, Some(rounds))?);
             }
         }
     }
@@ -226,8 +228,8 @@ pub fn advise(question: &Question<'_>) -> Result<Advice, AdviceError> {
         .find(|e| e.algorithm == kind.name() && e.epsilon == plan_epsilon)
         .expect("the plan's own budget is among those that are compared")
         .clone();
-    let curve = Curve::new(question, &frontier, recommended.weights)?;
-    let sites = rehearsals.sites(kind, &here, &curve, recommended.weights)?;
+    let curve = Curve::new(question, &frontier)?;
+    let sites = rehearsals.sites(kind, &here, &curve)?;
     let alternatives = sites::alternatives(question, &sites, &curve)?;
     let epsilon_needed = match question.wanted_auc_loss {
         Some(auc_loss) => Some(EpsilonNeeded { auc_loss, epsilon: epsilon_needed(&frontier, kind, auc_loss) }),
@@ -323,7 +325,6 @@ impl Rehearsals<'_> {
         &self,
         kind: AlgorithmKind,
         epsilon: f64,
-        weights: SiteWeights,
         rounds: Option<u32>,
     ) -> Result<Plan, AdviceError> {
         let own = self.question.plan.settings();
@@ -331,7 +332,7 @@ impl Rehearsals<'_> {
             own.clone()
         } else {
             let draft = self.question.plan.with_algorithm(kind)?.settings().clone();
-            PlanDraft { epsilon, weights, penalty: None, rounds: rounds.unwrap_or(draft.rounds), ..draft }
+            PlanDraft { epsilon, penalty: None, rounds: rounds.unwrap_or(draft.rounds), ..draft }
         };
         Ok(draft.check()?.for_network(self.question.network)?)
     }
@@ -361,10 +362,9 @@ impl Rehearsals<'_> {
         &self,
         kind: AlgorithmKind,
         epsilon: f64,
-        weights: SiteWeights,
         rounds: Option<u32>,
     ) -> Result<Expected, AdviceError> {
-        let plan = self.plan(kind, epsilon, weights, rounds)?;
+        let plan = self.plan(kind, epsilon, rounds)?;
         let outcomes: Vec<(usize, Outcome)> = self
             .models(&plan)?
             .into_par_iter()
@@ -377,6 +377,7 @@ impl Rehearsals<'_> {
             algorithm: plan.settings().algorithm.name().to_owned(),
             epsilon: plan.settings().epsilon,
             rounds: plan.settings().rounds,
+            weights: plan.settings().weights,
             loss,
             std,
             excess_objective,
@@ -399,12 +400,8 @@ struct Curve {
 
 impl Curve {
     /// From the first method of a frontier; for P-ADMM, whose noise depends on more, it is what changes first.
-    fn new(
-        question: &Question<'_>,
-        frontier: &[Expected],
-        weights: SiteWeights,
-    ) -> Result<Self, AdviceError> {
-        let factor = noise_factor(weights, question.network.n_records);
+    fn new(question: &Question<'_>, frontier: &[Expected]) -> Result<Self, AdviceError> {
+        let factor = noise_factor(question.plan.settings().weights, question.network.n_records);
         let mut points = vec![];
         for e in frontier.iter().filter(|e| e.algorithm == frontier[0].algorithm) {
             let noise = libm::log(factor / mu(question, e.epsilon)?);

@@ -53,11 +53,10 @@ impl Rehearsals<'_> {
         kind: AlgorithmKind,
         here: &Expected,
         curve: &Curve,
-        weights: SiteWeights,
     ) -> Result<Vec<SiteAdvice>, AdviceError> {
         let question = self.question;
         let n_records = question.network.n_records;
-        let plan = self.plan(kind, here.epsilon, weights, None)?;
+        let plan = self.plan(kind, here.epsilon, None)?;
         let mut models = self.models(&plan)?;
         // One joint model a population is enough: sites differ in their size, not in their noise.
         models.dedup_by_key(|m| m.0);

@@ -30,7 +30,7 @@ fn panels(signal: Option<f64>, advice: &Advice) -> [Panel; 2] {
             let points: Vec<_> = advice.frontier.iter().filter(|e| e.algorithm == **name).collect();
             let at = points.iter().map(|e| (e.epsilon, value(e).0)).collect();
             let band = points.iter().map(|e| value(e)).map(|(v, s)| ((v - 2.0 * s).max(lowest), v + 2.0 * s));
-            Series::new(**name, at, Style::nth(k)).with_band(band.collect())
+            Series::new(*name, at, Style::nth(k)).with_band(band.collect())
         };
         names.iter().enumerate().map(line).collect::<Vec<_>>()
     };
