@@ -14,7 +14,8 @@ pub const DEMO: &str = "Try real sites out: several processes on this machine, w
 /// About `account`, which both programs have.
 pub const ACCOUNT: &str = "From noise to epsilon and back, without data";
 /// About `advise`, which both programs have.
-pub const ADVISE: &str = "What a network may be expected to come to, before anybody signs: from public facts, without records";
+pub const ADVISE: &str =
+    "What a network may be expected to come to, before anybody signs: from public facts, without records";
 /// About `data`, which both programs have.
 pub const DATA: &str = "List, describe or export the data sets that are built in";
 /// About `schema`, which both programs have.

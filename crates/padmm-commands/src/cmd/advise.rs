@@ -130,7 +130,11 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     if let Some(path) = &args.figure {
         write_atomically(path, args.force, picture::figure(&found).to_svg().as_bytes())?;
     }
-    if args.json { print_json(&in_json(&args, &facts, &found)?) } else { print(&render::text(&facts, &found)) }
+    if args.json {
+        print_json(&in_json(&args, &facts, &found)?)
+    } else {
+        print(&render::text(&facts, &found))
+    }
 }
 
 fn by_signal(args: &Args, facts: &Facts) -> anyhow::Result<BySignal> {
@@ -173,17 +177,18 @@ fn middle(found: &BySignal) -> &(Option<f64>, Advice) {
 fn in_json(args: &Args, facts: &Facts, found: &BySignal) -> anyhow::Result<Value> {
     let (signal, advice) = middle(found);
     let mut json = serde_json::to_value(advice)?;
-    let with_signal = |list: fn(&Advice) -> &Vec<padmm_core::advice::Expected>| -> anyhow::Result<Vec<Value>> {
-        let mut all = vec![];
-        for (signal, advice) in found {
-            for expected in list(advice) {
-                let mut point = serde_json::to_value(expected)?;
-                point["assumed_auc"] = json!(signal);
-                all.push(point);
+    let with_signal =
+        |list: fn(&Advice) -> &Vec<padmm_core::advice::Expected>| -> anyhow::Result<Vec<Value>> {
+            let mut all = vec![];
+            for (signal, advice) in found {
+                for expected in list(advice) {
+                    let mut point = serde_json::to_value(expected)?;
+                    point["assumed_auc"] = json!(signal);
+                    all.push(point);
+                }
             }
-        }
-        Ok(all)
-    };
+            Ok(all)
+        };
     json["frontier"] = json!(with_signal(|a| &a.frontier)?);
     json["by_rounds"] = json!(with_signal(|a| &a.by_rounds)?);
     json["assumed"] = json!({
@@ -202,7 +207,11 @@ impl Facts {
             .with_context(|| format!("the plan '{}' cannot be read", path.display()))?;
         let file: PlanFile = toml::from_str(&text).map_err(|error| {
             let line = error.span().map_or(1, |s| text[..s.start.min(text.len())].matches('\n').count() + 1);
-            anyhow::anyhow!("the plan '{}' is not understood, line {line}: {}", path.display(), error.message())
+            anyhow::anyhow!(
+                "the plan '{}' is not understood, line {line}: {}",
+                path.display(),
+                error.message()
+            )
         })?;
         let names: Vec<String> = file.site.iter().map(|s| s.name.clone()).collect();
         let place = |name: &String| {

@@ -6,6 +6,8 @@
 //!
 //! How far predictions are from runs is measured in experiments/README.md.
 
+#![allow(clippy::float_cmp, reason = "budgets are compared with themselves")]
+
 mod population;
 mod recommend;
 mod rehearse;
@@ -87,7 +89,9 @@ pub enum AdviceError {
     #[error("the site {site} has no records: leave it out, or say how many it has")]
     EmptySite { site: String },
     /// The public table is too small to learn from.
-    #[error("the public table has {n} usable records, and at least {needed} are needed: leave it out and assume an `auc`")]
+    #[error(
+        "the public table has {n} usable records, and at least {needed} are needed: leave it out and assume an `auc`"
+    )]
     SmallTable { n: usize, needed: usize },
     #[error(transparent)]
     Plan(#[from] PlanError),
@@ -97,6 +101,8 @@ pub enum AdviceError {
     Privacy(#[from] PrivacyError),
 }
 
+/// Runs of P-ADMM take longer the more sites there are; with fewer there are several, because they differ more, too.
+const FEW_SITES: usize = 12;
 /// Public tables need this many records.
 const LEAST_TABLE: usize = 60;
 
@@ -231,13 +237,21 @@ pub fn advise(question: &Question<'_>) -> Result<Advice, AdviceError> {
     let curve = Curve::new(question, &frontier)?;
     let sites = rehearsals.sites(kind, &here, &curve)?;
     let alternatives = sites::alternatives(question, &sites, &curve)?;
-    let epsilon_needed = match question.wanted_auc_loss {
-        Some(auc_loss) => Some(EpsilonNeeded { auc_loss, epsilon: epsilon_needed(&frontier, kind, auc_loss) }),
-        None => None,
-    };
+    let needed = |auc_loss| EpsilonNeeded { auc_loss, epsilon: epsilon_needed(&frontier, kind, auc_loss) };
+    let epsilon_needed = question.wanted_auc_loss.map(needed);
     let warnings = warnings(&recommended, pooled, &here, &sites);
     let traffic = traffic(question, &frontier);
-    Ok(Advice { recommended, pooled, frontier, by_rounds, sites, alternatives, epsilon_needed, traffic, warnings })
+    Ok(Advice {
+        recommended,
+        pooled,
+        frontier,
+        by_rounds,
+        sites,
+        alternatives,
+        epsilon_needed,
+        traffic,
+        warnings,
+    })
 }
 
 fn check(question: &Question<'_>) -> Result<(), AdviceError> {
@@ -321,12 +335,7 @@ impl Rehearsals<'_> {
     }
 
     /// The plan for another method, budget and number of rounds.
-    fn plan(
-        &self,
-        kind: AlgorithmKind,
-        epsilon: f64,
-        rounds: Option<u32>,
-    ) -> Result<Plan, AdviceError> {
+    fn plan(&self, kind: AlgorithmKind, epsilon: f64, rounds: Option<u32>) -> Result<Plan, AdviceError> {
         let own = self.question.plan.settings();
         let draft = if self.question.effort == Effort::Quick {
             own.clone()
@@ -340,7 +349,11 @@ impl Rehearsals<'_> {
     /// Runs of one method at one budget, on all populations.
     fn models(&self, plan: &Plan) -> Result<Vec<(usize, Vec<f64>)>, AdviceError> {
         let (question, settings) = (self.question, plan.settings());
-        let n_runs = if is_newton(plan) { 4 } else { 1 };
+        let n_runs = match (is_newton(plan), question.network.n_records.len()) {
+            (true, _) => 4,
+            (false, ..FEW_SITES) => 3,
+            (false, _) => 1,
+        };
         let runs: Vec<(usize, u64)> =
             (0..self.populations.len()).flat_map(|k| (0..n_runs).map(move |run| (k, run))).collect();
         let mu = mu(question, settings.epsilon)?;
@@ -469,12 +482,7 @@ fn traffic(question: &Question<'_>, frontier: &[Expected]) -> Vec<Traffic> {
 /// A model is not expected to beat the more common class unless it is this much more often right.
 const BEATS_MAJORITY: f64 = 0.002;
 
-fn warnings(
-    recommended: &Recommended,
-    pooled: Pooled,
-    here: &Expected,
-    sites: &[SiteAdvice],
-) -> Vec<String> {
+fn warnings(recommended: &Recommended, pooled: Pooled, here: &Expected, sites: &[SiteAdvice]) -> Vec<String> {
     let mut warnings = vec![];
     let beats = |accuracy: f64| accuracy > pooled.majority_accuracy + BEATS_MAJORITY;
     if beats(pooled.accuracy) && !beats(here.accuracy) {

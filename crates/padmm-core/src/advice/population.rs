@@ -18,6 +18,8 @@ const LOADING: f64 = 0.5;
 const MOST_LOADING: f64 = 0.9;
 /// The part of the planted weights that has nothing to do with the hidden number.
 const SCATTER: f64 = 0.2;
+/// Every third column repeats most of what the one before it says, as in many tables: how much of its own part is the other's.
+const REPEATED: f64 = 0.95;
 /// The distributions of numbers between 0 and 1, in turn: `1 − (1 − vᵃ)ᵇ` is the probability to be below `v` (Kumaraswamy).
 const SHAPES: [(f64, f64); 3] = [(2.0, 2.5), (1.5, 3.5), (0.8, 6.0)];
 /// Records that the planted model is scaled on.
@@ -61,9 +63,14 @@ struct Column {
 }
 
 enum Kind {
-    Number { shape: (f64, f64) },
+    Number {
+        shape: (f64, f64),
+    },
     /// Upper ends of the categories' shares, and the first of their columns.
-    Category { ends: Vec<f64>, first: usize },
+    Category {
+        ends: Vec<f64>,
+        first: usize,
+    },
 }
 
 /// What records are made from.
@@ -85,7 +92,11 @@ impl Maker {
         let (mut random, mut normal) = (PublicSeed::new(seed), Normal::new(!seed));
         let (mut columns, mut model) = (vec![], vec![0.0; space.n_features()]);
         for group in &space.groups {
-            let closeness = (2.0 * LOADING * random.unit()).min(MOST_LOADING);
+            let drawn = (2.0 * LOADING * random.unit()).min(MOST_LOADING);
+            let closeness = match columns.last() {
+                Some(Column { loading, .. }) if is_repetition(columns.len()) => loading.abs(),
+                _ => drawn,
+            };
             let is_number = group.start < space.n_numeric;
             let direction = if is_number && random.unit() < 0.5 { -1.0 } else { 1.0 };
             let loading = direction * closeness;
@@ -150,9 +161,14 @@ impl Maker {
             numeric.clear();
             hot.clear();
             let hidden = self.normal.draw();
-            for Column { loading, kind } in &self.columns {
-                let own = (1.0 - loading * loading).sqrt() * self.normal.draw();
-                let place = below(loading * hidden + own);
+            let mut own = 0.0;
+            for (k, Column { loading, kind }) in self.columns.iter().enumerate() {
+                let drawn = self.normal.draw();
+                let part = if is_repetition(k) { REPEATED } else { 0.0 };
+                own = part * own + (1.0 - part * part).sqrt() * drawn;
+                let direction = loading.signum();
+                let place =
+                    below(direction * (loading.abs() * hidden + (1.0 - loading * loading).sqrt() * own));
                 match kind {
                     Kind::Number { shape } => numeric.push(number(*shape, place)),
                     Kind::Category { ends, first } => {
@@ -178,6 +194,11 @@ impl Maker {
         }
         records
     }
+}
+
+/// Whether the column with this number repeats the one before it.
+fn is_repetition(column: usize) -> bool {
+    column % 3 == 2
 }
 
 /// A made-up number for a place between 0 and 1.

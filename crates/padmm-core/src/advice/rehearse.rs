@@ -67,8 +67,7 @@ impl Population {
         let settings = question.plan.settings();
         let share = 1.0 / question.network.n_records.len() as f64;
         let penalty = RegularizerTerm::new(&settings.regularizer, question.network.space, share);
-        let mut population =
-            Self { train, held_out, own, optimum: vec![], objective: 0.0, penalty };
+        let mut population = Self { train, held_out, own, optimum: vec![], objective: 0.0, penalty };
         population.optimum = population.solve(question, &population.train, &[], 0.0);
         population.objective = population.value(question, &population.optimum);
         population
@@ -79,16 +78,14 @@ impl Population {
         let parts = [Part::mean(records)];
         // Without any curvature there may be no minimiser.
         let ridge = if self.penalty.strong_convexity() > 0.0 { quadratic } else { quadratic + 1e-9 };
-        let objective =
-            Objective::new(&parts, question.plan.settings().loss, &self.penalty, linear, ridge);
+        let objective = Objective::new(&parts, question.plan.settings().loss, &self.penalty, linear, ridge);
         Solver::new().solve(&objective, &vec![0.0; records.n_features()], SOLVED).point
     }
 
     /// The pooled objective.
     fn value(&self, question: &Question<'_>, model: &[f64]) -> f64 {
         let parts = [Part::mean(&self.train)];
-        let objective =
-            Objective::new(&parts, question.plan.settings().loss, &self.penalty, &[], 0.0);
+        let objective = Objective::new(&parts, question.plan.settings().loss, &self.penalty, &[], 0.0);
         objective.value(model, &mut ObjectiveBuffers::default())
     }
 
@@ -97,7 +94,12 @@ impl Population {
         let loss = question.plan.settings().loss;
         let (_, auc, accuracy) = worth(&self.held_out, loss, model);
         let (train_loss, ..) = worth(&self.train, loss, model);
-        Outcome { loss: train_loss, excess: self.value(question, model) / self.objective - 1.0, auc, accuracy }
+        Outcome {
+            loss: train_loss,
+            excess: self.value(question, model) / self.objective - 1.0,
+            auc,
+            accuracy,
+        }
     }
 
     /// A model of consensus Newton; the run number decides its noise.
@@ -207,8 +209,7 @@ pub(super) fn admm(
             }
             let n = population.train.n_records() as f64;
             let parts = [Part { data: &population.train, weight: weights[i] / n }];
-            let objective =
-                Objective::new(&parts, settings.loss, &population.penalty, &linear, quadratic);
+            let objective = Objective::new(&parts, settings.loss, &population.penalty, &linear, quadratic);
             // Far below the noise is near enough.
             let tolerance = 0.02 * quadratic * deviations[i];
             site.point = site.solver.solve(&objective, &site.point, tolerance).point;

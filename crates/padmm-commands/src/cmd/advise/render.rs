@@ -33,8 +33,17 @@ pub(super) fn text(facts: &Facts, found: &BySignal) -> String {
     for (signal, advice) in found {
         text += &format!("\n{}\n{}\n", heading(*signal, advice), expected_table(&advice.frontier));
     }
-    text += &format!("\nAt ε = {}, by rounds{}\n{}\n", settings.epsilon, of(*signal), expected_table(&advice.by_rounds));
-    text += &format!("\nWhat each site gains{} (areas under the ROC curve)\n{}\n", of(*signal), sites_table(advice));
+    text += &format!(
+        "\nAt ε = {}, by rounds{}\n{}\n",
+        settings.epsilon,
+        of(*signal),
+        expected_table(&advice.by_rounds)
+    );
+    text += &format!(
+        "\nWhat each site gains{} (areas under the ROC curve)\n{}\n",
+        of(*signal),
+        sites_table(advice)
+    );
     if !advice.alternatives.is_empty() {
         text += &format!("\nSites that add more noise than knowledge\n{}\n", alternatives_table(advice));
     }
@@ -104,7 +113,8 @@ fn percent(part: f64) -> String {
 }
 
 fn sites_table(advice: &Advice) -> String {
-    let mut table = plain(["site", "records", "alone", "joint", "combined", "adds more noise than knowledge"]);
+    let mut table =
+        plain(["site", "records", "alone", "joint", "combined", "adds more noise than knowledge"]);
     align_right(&mut table, 1..6);
     let mut sites: Vec<_> = advice.sites.iter().collect();
     let hidden = sites.len().saturating_sub(LISTED);
@@ -122,7 +132,8 @@ fn sites_table(advice: &Advice) -> String {
             if s.adds_more_noise_than_knowledge { "yes" } else { "no" }.to_owned(),
         ]);
     }
-    let more = if hidden > 0 { format!("\n{hidden} sites of middle size are not shown.") } else { String::new() };
+    let more =
+        if hidden > 0 { format!("\n{hidden} sites of middle size are not shown.") } else { String::new() };
     format!("{table}{more}")
 }
 
