@@ -144,7 +144,7 @@ fn noisy_sites(question: &Question<'_>, here: &Expected, curve: &Curve, is_newto
     (0..n_records.len()).map(is_noisy).collect()
 }
 
-/// Leaving the noisy sites out, letting them take part as one, and damping them; nothing where there are none.
+/// Damping the noisy sites, letting them take part together with another one, and leaving them out; nothing where there are none.
 pub(super) fn alternatives(
     question: &Question<'_>,
     sites: &[SiteAdvice],
@@ -169,12 +169,13 @@ pub(super) fn alternatives(
             auc,
         }
     };
-    let together: Vec<usize> =
-        sizes(&kept).into_iter().chain([noisy.iter().map(|s| s.records).sum()]).collect();
+    let mut together = sizes(&kept);
+    together.sort_unstable();
+    together[0] += noisy.iter().map(|s| s.records).sum::<usize>();
     Ok(vec![
         of("all sites, every record counts the same", n_records, SiteWeights::Records),
         of("all sites, damped weights", n_records, SiteWeights::Damped),
-        of("those that add more noise than knowledge as one site", &together, SiteWeights::Records),
+        of("those together with the smallest other site", &together, SiteWeights::Records),
         of("without them", &sizes(&kept), SiteWeights::Records),
     ])
 }
