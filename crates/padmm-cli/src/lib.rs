@@ -18,7 +18,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use padmm_commands::about;
-use padmm_commands::cmd::{account, data, evaluate, own, predict, schema};
+use padmm_commands::cmd::{account, advise, data, evaluate, own, predict, schema};
 use padmm_commands::terminal::{exit_code, refuse_flags};
 
 /// Differentially private ADMM between sites that may not pool their records.
@@ -43,6 +43,8 @@ enum Command {
     Algorithms(cmd::algorithms::Args),
     #[command(about = about::ACCOUNT)]
     Account(account::Args),
+    #[command(about = about::ADVISE)]
+    Advise(Box<advise::Args>),
     /// What the convergence theorems say about a network, and whether they say anything
     Theory(cmd::theory::Args),
     #[command(about = about::DATA)]
@@ -78,6 +80,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Demo(args) => return cmd::demo::run(&args),
         Command::Algorithms(args) => cmd::algorithms::run(&args),
         Command::Account(args) => account::run(&args),
+        Command::Advise(args) => advise::run(*args),
         Command::Theory(args) => cmd::theory::run(args),
         Command::Data(args) => data::run(args),
         Command::Schema(args) => schema::run(args),

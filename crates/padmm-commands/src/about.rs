@@ -14,6 +14,9 @@ pub const AUDIT: &str = "Attack this program: whether its releases tell more abo
 pub const DEMO: &str = "Try real sites out: several processes on this machine, with keys, plan, ledgers and an encrypted network";
 /// About `account`, which both programs have.
 pub const ACCOUNT: &str = "From noise to epsilon and back, without data";
+/// About `advise`, which both programs have.
+pub const ADVISE: &str =
+    "What a network may be expected to come to, before anybody signs: from public facts, without records";
 /// About `data`, which both programs have.
 pub const DATA: &str = "List, describe or export the data sets that are built in";
 /// About `schema`, which both programs have.

@@ -1,6 +1,7 @@
 //! One file a subcommand: its arguments, and `run`.
 
 pub mod account;
+pub mod advise;
 pub mod data;
 pub mod evaluate;
 pub mod own;

@@ -10,7 +10,7 @@
 //! | the flags of settings | [`flags`] |
 //! | what a demonstration of sites came to | [`demo`] |
 //! | what `--help` says about a subcommand | [`about`] |
-//! | `account`, `schema`, `data`, `predict`, `evaluate`, `own` | [`cmd`] |
+//! | `account`, `advise`, `schema`, `data`, `predict`, `evaluate`, `own` | [`cmd`] |
 
 #![warn(clippy::unwrap_used)]
 

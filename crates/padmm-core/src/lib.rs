@@ -4,6 +4,7 @@
 #![warn(clippy::unwrap_used)]
 
 pub mod account;
+pub mod advice;
 pub mod agent;
 pub mod algorithm;
 pub mod calibration;

@@ -13,7 +13,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use padmm_commands::about;
-use padmm_commands::cmd::{account, data, evaluate, own, predict, schema};
+use padmm_commands::cmd::{account, advise, data, evaluate, own, predict, schema};
 use padmm_commands::terminal::{exit_code, refuse_flags};
 use padmm_core::settings::plan_settings;
 use test_hooks::TestHooks;
@@ -40,6 +40,8 @@ enum Command {
     Demo(cmd::demo::Args),
     #[command(about = about::ACCOUNT)]
     Account(account::Args),
+    #[command(about = about::ADVISE)]
+    Advise(Box<advise::Args>),
     #[command(about = about::DATA)]
     Data(data::Args),
     #[command(about = about::SCHEMA)]
@@ -77,6 +79,7 @@ fn run(command: Command, hooks: &TestHooks) -> anyhow::Result<ExitCode> {
         Command::Ledger(args) => cmd::ledger::run(args),
         Command::Demo(args) => cmd::demo::run(&args, hooks),
         Command::Account(args) => account::run(&args),
+        Command::Advise(args) => advise::run(*args),
         Command::Data(args) => data::run(args),
         Command::Schema(args) => schema::run(args),
         Command::Predict(args) => predict::run(args),

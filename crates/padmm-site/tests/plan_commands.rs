@@ -59,6 +59,12 @@ fn a_plan_is_made_checked_and_compared() {
     assert_eq!(south["messages_at_most"], 2 * turns);
     assert_eq!(south["bytes_at_most"], 2 * turns * (8 * 6 + 180));
     assert_eq!(answer["warnings"], serde_json::json!([]));
+    let outlook = &answer["outlook"];
+    assert_eq!(outlook["expected"]["algorithm"], "p-admm");
+    assert!(outlook["expected"]["auc"].as_f64().unwrap() < outlook["pooled_auc"].as_f64().unwrap());
+    let advice = json(&ok(at, &["advise", "--plan", "plan.toml", "--auc", "0.75", "--json"]));
+    assert_eq!(advice["sites"][1]["site"], "south");
+    assert_eq!(advice["sites"][1]["records"], south["records"]);
     let one = ok(at, &["plan", "check", "plan.toml", "--site", "west"]);
     assert!(one.contains("data protection officer") && one.contains("silent for 60 s"), "{one}");
     common::assert_promise(&one);
@@ -67,6 +73,7 @@ fn a_plan_is_made_checked_and_compared() {
     new_plan(at, 50, "few.toml", &["--rounds", "20", "--silence", "leave:60", "--delta", "0.05"]);
     let warned = ok(at, &["plan", "check", "few.toml"]);
     assert!(warned.contains("only 50 records") && warned.contains("1/50"), "{warned}");
+    assert!(warned.contains("Expected: the joint model is not expected to be"), "{warned}");
     let differences = ok(at, &["plan", "diff", "plan.toml", "few.toml"]);
     assert!(differences.contains("site.north.records: 200 here, 50 there"), "{differences}");
     assert!(ok(at, &["plan", "diff", "plan.toml", "plan.toml"]).contains("the same"));

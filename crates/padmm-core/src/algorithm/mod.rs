@@ -26,7 +26,7 @@ pub mod consensus;
 mod dp_admm;
 mod gradient_step;
 mod linearized;
-mod newton;
+pub(crate) mod newton;
 mod padmm;
 mod private_gradient;
 mod shared_point;
@@ -43,6 +43,7 @@ pub use linearized::Linearized;
 pub use newton::ConsensusNewton;
 pub use padmm::PAdmm;
 pub use private_gradient::PrivateGradient;
+pub(crate) use shared_point::noise_factor;
 pub use spec::{
     AlgorithmInputs, AlgorithmKind, AlgorithmSpec, Audience, Description, GraphNeeded, Guarantee, Needs,
 };

@@ -13,7 +13,7 @@ use crate::plan::SiteWeights;
 pub(super) const LONGEST_MODEL: f64 = 1e6;
 
 /// `A = √Σ(ω_i/n_i)²`: the noise of the weighted mean, where a site's sum has noise of 1.
-pub(super) fn noise_factor(weights: SiteWeights, n_records: &[usize]) -> f64 {
+pub(crate) fn noise_factor(weights: SiteWeights, n_records: &[usize]) -> f64 {
     let term = |(w, &n): (f64, &usize)| (w / n as f64) * (w / n as f64);
     weights.of(n_records).into_iter().zip(n_records).map(term).sum::<f64>().sqrt()
 }
@@ -57,9 +57,8 @@ impl Voices {
     }
 
     /// The first of `n` sites of equal size.
-    #[cfg(test)]
-    pub(super) fn equal(n: usize, n_records: usize) -> Self {
-        let voice = |_| Voice { weight: 1.0 / n as f64, n_records: n_records as f64 };
+    pub(super) fn equal(n: usize, n_records: f64) -> Self {
+        let voice = |_| Voice { weight: 1.0 / n as f64, n_records };
         Self { voices: (0..n).map(voice).collect(), place: 0 }
     }
 

@@ -141,7 +141,7 @@ mod tests {
     #[test]
     fn the_standard_error_of_an_auc_is_delongs() {
         let (margins, labels) = scored(60);
-        let side = |z: f64| (0..60).filter(move |&i| labels[i] == z);
+        let side = |z: f64| (0..60).filter(move |&i| (labels[i] > 0.0) == (z > 0.0));
         let positive: Vec<usize> = side.clone()(1.0).collect();
         let negative: Vec<usize> = side(-1.0).collect();
         // ψ of every pair, and the variances of its row and column means.

@@ -2,6 +2,7 @@
 
 mod accept;
 mod check;
+mod outlook;
 
 use super::site::{WhichRecords, expiry_warning};
 use anyhow::{Context, bail};

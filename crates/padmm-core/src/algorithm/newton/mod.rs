@@ -22,6 +22,7 @@
 
 mod metric;
 mod records;
+mod rehearsal;
 mod rule;
 #[cfg(test)]
 mod tests;
@@ -34,6 +35,7 @@ use padmm_privacy::{
 };
 
 use metric::Layout;
+pub(crate) use rehearsal::{Rehearsal, picked};
 use rule::{FIRST_SHARE, Rule};
 
 use super::shared_point::{self, LONGEST_MODEL, Voices, digest};

@@ -15,7 +15,7 @@ use crate::vector::{simd, sum_of_squares};
 const BLOCK: usize = 256;
 
 /// The label as a number from 0 to 1.
-fn unit_label(loss: Loss, label: f64) -> f64 {
+pub(super) fn unit_label(loss: Loss, label: f64) -> f64 {
     if loss.is_classification() { 0.5 * (label + 1.0) } else { label.clamp(0.0, 1.0) }
 }
 
@@ -56,6 +56,22 @@ pub(super) struct Whitener(Square);
 impl Whitener {
     pub(super) fn new(factor: &Lower) -> Self {
         Self(factor.inverse().transposed())
+    }
+
+    /// `L⁻¹v` for the vector with these entries.
+    pub(super) fn sum(&self, entries: impl Iterator<Item = (usize, f64)>) -> Vec<f64> {
+        let mut sum = vec![];
+        for (j, v) in entries {
+            let column = self.0.row(j);
+            sum.resize(column.len(), 0.0);
+            sum[j..].iter_mut().zip(&column[j..]).for_each(|(o, l)| *o += v * l);
+        }
+        sum
+    }
+
+    /// `L⁻¹v`
+    pub(super) fn times(&self, v: &[f64]) -> Vec<f64> {
+        self.sum(v.iter().copied().enumerate())
     }
 }
 

@@ -88,7 +88,7 @@ fn a_run_without_noise_is_that_of_the_specification() {
         rule,
         layout: layout(),
         shares: rule.shares(),
-        voices: Voices::equal(2, 3),
+        voices: Voices::equal(2, 3.0),
         noise,
         penalty: vec![PENALTY; 4],
         learned: None,

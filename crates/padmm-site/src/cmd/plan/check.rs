@@ -14,6 +14,7 @@ use padmm_privacy::{PrivacyReport, SpentEpsilon, Stopping};
 use serde::Serialize;
 
 use super::super::site::expiry_warning;
+use super::outlook::{self, Outlook};
 use padmm_commands::terminal::print;
 
 /// Bytes of an envelope beside its coefficients: plan, sender, round, signature.
@@ -61,6 +62,8 @@ struct Answer {
     penalty: f64,
     sites: Vec<SiteCost>,
     warnings: Vec<String>,
+    /// What the plan may be expected to come to; none where that is not known.
+    outlook: Option<Outlook>,
 }
 
 /// What the plan means for the site at `index`.
@@ -127,6 +130,7 @@ pub(super) fn run(
         penalty: contract.calibration().penalty,
         sites,
         warnings,
+        outlook: outlook::of(contract),
     };
     if json {
         return print(&format!("{}\n", serde_json::to_string_pretty(&answer)?));
@@ -196,6 +200,9 @@ fn text(contract: &Contract, answer: &Answer) -> String {
         stopping_table(answer),
         explanation(contract, answer),
     );
+    if let Some(outlook) = &answer.outlook {
+        text += &format!("\n{}", outlook.text());
+    }
     for warning in &answer.warnings {
         text += &format!("\nWarning: {warning}.\n");
     }
