@@ -276,8 +276,7 @@ fn default_tolerances_leave_room_for_rounding() {
                     assert!(solvability.planned.ratio <= 0.125, "{loss}, {n} records: {solvability:?}");
                     let is_public = solvability.stopping == Stopping::Public;
                     assert_eq!(is_public, loss != Loss::Hinge, "{loss}, {n} records: {solvability:?}");
-                    // Every record counts the same, wherever it is.
-                    let usual = agent.tolerance * (n + n / 2 + 20) as f64 / 6.0;
+                    let usual = agent.tolerance * agent.n_records as f64 / 2.0;
                     let is_usual = |n: usize| n <= 9_000 && loss != Loss::Hinge && epsilon >= 1.0;
                     assert!(!is_usual(agent.n_records) || usual <= 1.000001e-6, "{loss}, {n}: {usual:e}");
                 }
