@@ -98,7 +98,7 @@ fn every_algorithm_is_listed_and_runs() {
     let folder = tempfile::tempdir().unwrap();
     let listed = json(&ok(folder.path(), &["algorithms", "--json"]));
     let listed = listed["algorithms"].as_array().unwrap();
-    assert_eq!(listed.len(), 11);
+    assert_eq!(listed.len(), 13);
     let text = ok(folder.path(), &["algorithms"]);
     for algorithm in listed {
         let name = algorithm["name"].as_str().unwrap();

@@ -191,7 +191,8 @@ fn of_a_turn(algorithm: AlgorithmKind, n_records: usize) -> (u64, u64) {
 
 #[test]
 fn a_round_allocates_what_it_leaves_behind_whatever_the_number_of_records() {
-    for algorithm in padmm_baselines::ALL {
+    // Sums are allocated task by task, so their number grows with that of records.
+    for algorithm in padmm_baselines::ALL.into_iter().filter(|kind| kind.spec().solves()) {
         let few = alone(|| of_a_turn(algorithm, 60));
         let many = alone(|| of_a_turn(algorithm, 9000));
         assert_eq!(few, many, "{algorithm:?}");

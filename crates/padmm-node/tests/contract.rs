@@ -2,7 +2,9 @@
 
 mod common;
 
-use padmm_core::algorithm::{DP_ADMM, LINEARIZED, P_ADMM, TOKEN};
+use padmm_core::algorithm::{
+    AlgorithmKind, CONSENSUS_NEWTON, DP_ADMM, LINEARIZED, P_ADMM, PRIVATE_GRADIENT, TOKEN,
+};
 use std::fs;
 use std::path::Path;
 
@@ -186,7 +188,7 @@ fn settings_that_sites_cannot_agree_to_are_refused() {
     assert!(matches!(refused(|d| d.settings.loss = Loss::Huber { width: 0.1 }), E::Label { .. }));
     // What sites cannot run between them is refused where a plan is made, and wherever it is read.
     for kind in padmm_baselines::ALL {
-        let between = [P_ADMM, LINEARIZED].contains(&kind);
+        let between = [P_ADMM, CONSENSUS_NEWTON, PRIVATE_GRADIENT, LINEARIZED].contains(&kind);
         let exact = between || [DP_ADMM, TOKEN].contains(&kind);
         let graph = kind.graph_needed().unwrap_or("ring");
         let settings = PlanDraft { algorithm: kind, penalty: Some(0.1), ..PlanDraft::default() };
@@ -198,7 +200,10 @@ fn settings_that_sites_cannot_agree_to_are_refused() {
                 Err(E::NotExact { algorithm }) => assert!(!exact, "{algorithm}"),
                 Err(error @ E::NotBetweenSites { .. }) => {
                     assert!(exact && !between, "{kind:?}");
-                    assert!(error.to_string().ends_with("use p-admm or linearized"), "{error}");
+                    assert!(
+                        error.to_string().ends_with(&format!("use {}", AlgorithmKind::names_between_sites())),
+                        "{error}"
+                    );
                 }
                 Err(other) => panic!("{kind:?}: {other}"),
             }

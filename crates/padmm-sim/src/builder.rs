@@ -112,7 +112,14 @@ impl Simulation {
 
     /// Which algorithm, with that algorithm's defaults.
     pub fn algorithm(mut self, algorithm: impl Into<AlgorithmKind>) -> Self {
-        self.draft.algorithm = algorithm.into();
+        let by_default = |kind: AlgorithmKind| {
+            if kind.spec().has_rule_for_rounds() { 0 } else { PlanDraft::default().rounds }
+        };
+        let (before, after) = (self.draft.algorithm, algorithm.into());
+        if self.draft.rounds == by_default(before) {
+            self.draft.rounds = by_default(after);
+        }
+        self.draft.algorithm = after;
         self
     }
 

@@ -402,14 +402,27 @@ impl PreparedSimulation {
 
     /// Every agent's model after every round of one run, `[round][agent]`, and nothing else: no metrics, no gossip. It is
     /// what benchmarks time and independent programs are compared with.
+    pub fn models(&self, run: u32) -> Result<Vec<Vec<PublicVector>>, SimError> {
+        self.after_every_round(run, Agent::model)
+    }
+
+    /// The same of what every agent released last: what left it, in a network of sites.
     pub fn releases(&self, run: u32) -> Result<Vec<Vec<PublicVector>>, SimError> {
+        self.after_every_round(run, Agent::released)
+    }
+
+    fn after_every_round(
+        &self,
+        run: u32,
+        of: impl Fn(&Agent) -> &PublicVector,
+    ) -> Result<Vec<Vec<PublicVector>>, SimError> {
         let plan = &self.setting.plan;
         let mut agents = self.agents(plan, &self.calibration, run)?;
         let round = |done: u32| {
             while agents.iter().any(|a| a.rounds_done() <= done) {
                 self.exchange(&mut agents)?;
             }
-            Ok(agents.iter().map(|a| a.model().clone()).collect())
+            Ok(agents.iter().map(|agent| of(agent).clone()).collect())
         };
         (0..plan.settings().rounds).map(round).collect()
     }

@@ -39,7 +39,7 @@ fn digests() -> String {
                 // Some algorithms run on one graph only.
                 let Ok(simulation) = PreparedSimulation::prepare(setting, encoded.clone()) else { continue };
                 let mut hash = Sha256::new();
-                for model in simulation.releases(0).unwrap().iter().flatten() {
+                for model in simulation.models(0).unwrap().iter().flatten() {
                     model.as_slice().iter().for_each(|value| hash.update(value.to_le_bytes()));
                 }
                 let digest: String = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();

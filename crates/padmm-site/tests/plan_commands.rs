@@ -88,9 +88,18 @@ fn plans_that_cannot_be_are_refused() {
     let base = ["plan", "new", "--name", "trial", "--schema", "s.toml", "--out", "plan.toml"];
     let both = ["--card", "cards/north.toml:200", "--card", "cards/south.toml:200"];
     for (more, says) in [
-        (vec!["--algorithm", "dvp"], "simulation only: use p-admm or linearized"),
-        (vec!["--algorithm", "dp-admm"], "simulation only: use p-admm or linearized"),
-        (vec!["--algorithm", "token"], "simulation only: use p-admm or linearized"),
+        (
+            vec!["--algorithm", "dvp"],
+            "simulation only: use p-admm or consensus-newton or private-gradient or linearized",
+        ),
+        (
+            vec!["--algorithm", "dp-admm"],
+            "simulation only: use p-admm or consensus-newton or private-gradient or linearized",
+        ),
+        (
+            vec!["--algorithm", "token"],
+            "simulation only: use p-admm or consensus-newton or private-gradient or linearized",
+        ),
         (vec!["--silence", "leave:4"], "at least 5"),
         (vec!["--silence", "hope"], "leave:SECONDS"),
         (vec!["--graph", "edges:north-nowhere"], "nowhere"),

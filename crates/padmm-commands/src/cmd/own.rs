@@ -77,7 +77,7 @@ pub fn comparison_text(found: &OwnFit) -> String {
     };
     let mut table = plain(["", "loss", "95 %", "AUC", "95 %", "slope", "intercept"]);
     align_right(&mut table, 1..7);
-    let interval = |e: &Estimate| format!("{:.4} to {:.4}", e.low, e.high);
+    let interval = |found: &Estimate| format!("{:.4} to {:.4}", found.low, found.high);
     let mut row = |name: &str, m: &Measures| {
         let none = || "–".to_owned();
         table.add_row([

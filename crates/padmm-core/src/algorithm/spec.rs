@@ -260,7 +260,7 @@ impl AlgorithmKind {
         self.describe().between_sites
     }
 
-    /// The names of those that run between sites, as words: "p-admm or linearized".
+    /// The names of those that run between sites, as words: "p-admm or consensus-newton or private-gradient or linearized".
     pub fn names_between_sites() -> String {
         let names = ALL.iter().filter(|kind| kind.runs_between_sites()).map(|kind| kind.name());
         names.collect::<Vec<_>>().join(" or ")

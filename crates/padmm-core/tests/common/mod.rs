@@ -17,7 +17,7 @@ use padmm_core::graph::{Graph, GraphSpec};
 use padmm_core::loss::Loss;
 use padmm_core::message::{Incoming, Outgoing, SiteIndex};
 use padmm_core::objective::{Objective, Part};
-use padmm_core::plan::{Plan, PlanDraft};
+use padmm_core::plan::{Plan, PlanDraft, SiteWeights};
 use padmm_core::regularizer::{Regularizer, RegularizerTerm};
 use padmm_core::solver::{Solver, Status};
 use padmm_privacy::{Gate, Ledger, Mechanism, MemoryLedger, NoiseSource, PrivacyError, RequiredCertificate};
@@ -139,6 +139,8 @@ pub(crate) fn draft(algorithm: AlgorithmKind) -> PlanDraft {
         penalty: Some(0.05),
         epsilon: 20.0,
         regularizer: Regularizer::L2 { strength: 0.05 },
+        // The paper's problem, which most tests state.
+        weights: SiteWeights::Sites,
         ..PlanDraft::default()
     }
 }

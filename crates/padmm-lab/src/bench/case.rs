@@ -201,12 +201,12 @@ impl Case {
     fn rounds(&self, simulation: &PreparedSimulation) -> anyhow::Result<Answer> {
         let mut answer = Answer::default();
         if let Some(folder) = &self.export {
-            export::network(simulation, &simulation.releases(0)?, folder)?;
+            export::network(simulation, &simulation.models(0)?, folder)?;
         }
         let run = || -> anyhow::Result<()> {
             match self.work {
                 Work::Metrics => drop(simulation.run_all(&|_| true)?),
-                _ => drop(simulation.releases(0)?),
+                _ => drop(simulation.models(0)?),
             }
             Ok(())
         };
@@ -236,7 +236,7 @@ impl Case {
             let solution = solve()?;
             note(what, self.timed(solve)?, curvature, solution.residual, solution.point);
         }
-        let releases = simulation.releases(0)?;
+        let releases = simulation.models(0)?;
         let linear = export::linear_terms(simulation, &releases);
         let problem = Problem::new(shard, calibration.modulus);
         let mut first = Solver::new();

@@ -41,15 +41,10 @@ const ROOM: f64 = 2.0;
 /// What kind of network.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
-    /// What they run.
     pub algorithm: AlgorithmKind,
-    /// Sites.
     pub sites: usize,
-    /// Who talks to whom.
     pub graph: &'static str,
-    /// Rounds.
     pub rounds: u32,
-    /// What is done about silence.
     pub silence: Silence,
 }
 
@@ -186,6 +181,7 @@ impl Network {
         let mut running = Running::new(&network);
         running.start_all();
         running.finish();
+        (0..shape.sites).for_each(|site| network.check_own_model(site));
         network.outcome(&[])
     }
 
@@ -217,7 +213,6 @@ impl Network {
         }
         for &i in &here {
             self.check_complete(i, &run, lost);
-            self.check_own_model(i);
         }
         outcome
     }

@@ -2,6 +2,7 @@
 
 use padmm_core::advice::{Advice, Expected};
 use padmm_privacy::words::delta_text;
+use padmm_privacy::words::epsilon_text;
 
 use super::{BySignal, Facts, middle};
 use crate::table::{align_right, plain};
@@ -51,7 +52,7 @@ pub(super) fn text(facts: &Facts, found: &BySignal) -> String {
     for (signal, advice) in found {
         if let Some(needed) = advice.epsilon_needed {
             let enough = match needed.epsilon {
-                Some(epsilon) => format!("ε = {epsilon:.2} is enough"),
+                Some(epsilon) => format!("ε = {} is enough", epsilon_text(epsilon)),
                 None => "no ε that was tried is enough".to_owned(),
             };
             text += &format!("To lose at most {} of the AUC{}: {enough}.\n", needed.auc_loss, of(*signal));
@@ -87,15 +88,15 @@ fn heading(signal: Option<f64>, advice: &Advice) -> String {
 fn expected_table(points: &[Expected]) -> String {
     let mut table = plain(["method", "ε", "rounds", "excess objective, %", "AUC", "lost AUC", "accuracy"]);
     align_right(&mut table, 1..7);
-    for e in points {
+    for point in points {
         table.add_row([
-            e.algorithm.clone(),
-            e.epsilon.to_string(),
-            e.rounds.to_string(),
-            format!("{} ± {}", percent(e.excess_objective), percent(2.0 * e.excess_objective_std)),
-            format!("{:.3} ± {:.3}", e.auc, 2.0 * e.auc_std),
-            format!("{:.3}", e.auc_loss.max(0.0)),
-            format!("{:.3}", e.accuracy),
+            point.algorithm.clone(),
+            point.epsilon.to_string(),
+            point.rounds.to_string(),
+            format!("{} ± {}", percent(point.excess_objective), percent(2.0 * point.excess_objective_std)),
+            format!("{:.3} ± {:.3}", point.auc, 2.0 * point.auc_std),
+            format!("{:.3}", point.auc_loss.max(0.0)),
+            format!("{:.3}", point.accuracy),
         ]);
     }
     table.to_string()

@@ -99,7 +99,7 @@ impl Rule {
         let mu = gdp_mu(Budget::new(settings.epsilon, settings.delta)?).value();
         let picked = Self::pick(n_features, shared_point::noise_factor(settings.weights, n_records), mu);
         // Stage 0 is a round too.
-        Ok(if settings.rounds > 1 { Self { rounds: settings.rounds - 1, ..picked } } else { picked })
+        Ok(if settings.rounds > 1 { picked.with_rounds(settings.rounds - 1) } else { picked })
     }
 }
 

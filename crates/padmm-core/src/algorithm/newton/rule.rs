@@ -27,6 +27,9 @@ pub(super) struct Rule {
 /// `φ`: stage 0's part of the budget.
 pub(super) const FIRST_SHARE: f64 = 0.2;
 
+/// The first round's part of the budget in units of the last one's, at least; the rule's 24 rounds have as much.
+const LEAST_FIRST: f64 = 0.02;
+
 /// More columns than this: the metric is mostly noise, and is trusted less.
 const WIDE: usize = 200;
 
@@ -52,6 +55,13 @@ impl Rule {
             prior: 3.0 / p as f64,
             mix: if p > WIDE { 0.5 } else { 0.0 },
         }
+    }
+
+    /// The same with another number of rounds. The first one's part of the budget stays what the rule would give it at the least: of many
+    /// rounds the early ones would otherwise release nothing but noise.
+    pub(super) fn with_rounds(self, rounds: u32) -> Self {
+        let decay = self.decay.max(libm::pow(LEAST_FIRST, 1.0 / f64::from(rounds)));
+        Self { rounds, decay, ..self }
     }
 
     /// `β_k`: each round's part of the budget, after stage 0's.
@@ -80,6 +90,9 @@ mod tests {
         let shares = [0.020974, 0.029963, 0.042804, 0.061149, 0.087356, 0.124794, 0.178277, 0.254682];
         assert_eq!(adult.rounds, 8);
         adult.shares().iter().zip(shares).for_each(|(&found, expected)| near(found, expected, 1e-6));
+        assert_eq!(adult.with_rounds(8), adult);
+        let fifty = adult.with_rounds(50).shares();
+        near(fifty[0] / fifty[49], 0.02, 0.002);
         let heart = Rule::pick(19, 0.00409, 0.313902);
         near(heart.nu, 0.24756, 1e-4);
         near(heart.clip, 0.296224, 1e-4);

@@ -60,18 +60,18 @@ pub(super) fn of(contract: &Contract) -> Option<Outlook> {
 
 impl Outlook {
     pub(super) fn text(&self) -> String {
-        let e = &self.expected;
+        let expected = &self.expected;
         let mut text = format!(
             "What to expect, if the best model has an AUC of {} (an assumption; no record was read): AUC {:.3} ± {:.3} where pooling all \
              records without privacy gives {:.3}, accuracy {:.3} (the more common class: {:.3}), objective {:.1} % above the pooled \
              optimum. Recommended for these sites: {}. More: padmm-site advise --plan FILE\n",
             self.assumed_auc,
-            e.auc,
-            2.0 * e.auc_std,
+            expected.auc,
+            2.0 * expected.auc_std,
             self.pooled_auc,
-            e.accuracy,
+            expected.accuracy,
             self.majority_accuracy,
-            100.0 * e.excess_objective,
+            100.0 * expected.excess_objective,
             self.recommended,
         );
         for warning in &self.warnings {
