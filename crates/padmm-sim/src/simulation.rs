@@ -1,28 +1,26 @@
-//! The driver: moves messages between agents, and measures.
+//! The driver: moves messages between agents (`network`), and measures.
+
+mod network;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use padmm_baselines::ADMM;
-use padmm_baselines::mechanism::Unprotected;
-use padmm_core::agent::{Agent, AgentSetup, Outcome};
-use padmm_core::algorithm::{AlgorithmKind, Audience};
+use padmm_core::agent::{Agent, Outcome};
+use padmm_core::algorithm::AlgorithmKind;
 use padmm_core::calibration::{Calibration, NetworkFacts};
 use padmm_core::data::{Dataset, FeatureSpace};
 use padmm_core::evaluate::score;
 use padmm_core::graph::{Graph, GraphSpec};
-use padmm_core::message::{Incoming, Outgoing, SiteIndex};
 use padmm_core::metrics::BestConstant;
 use padmm_core::own::OwnInputs;
 use padmm_core::plan::{Output, Plan};
 use padmm_core::schema::Encoded;
-use padmm_privacy::{
-    Gate, Mechanism, MemoryLedger, NoiseSource, PrivacyReport, PublicVector, RequiredCertificate, Schedule,
-    SecureNoise,
-};
+use padmm_privacy::{NoiseSource, PrivacyReport, PublicVector, Schedule};
 use rayon::prelude::*;
 
+use crate::SimError;
 use crate::metrics::{
     Evaluation, ModelMetrics, RoundMetrics, RunObjective, center, mean_line, panel, spread,
 };
@@ -33,10 +31,6 @@ use crate::record::{
 };
 use crate::spent::{Spent, spending};
 use crate::split::{Holdout, Sites, Split, partition};
-use crate::{InsecureSeededNoise, SimError};
-
-/// Messages that a thread hears at least before another one is worth its while.
-const MESSAGES: usize = 128;
 
 /// Where a simulation's noise comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -425,74 +419,6 @@ impl PreparedSimulation {
             Ok(agents.iter().map(|agent| of(agent).clone()).collect())
         };
         (0..plan.settings().rounds).map(round).collect()
-    }
-
-    /// Every agent that owes a message computes and sends it; every neighbour hears it.
-    fn exchange(&self, agents: &mut [Agent]) -> Result<(), SimError> {
-        let stopped = |i: usize| move |problem| SimError::Agent { site: self.names[i].clone(), problem };
-        let speak = |(i, agent): (usize, &mut Agent)| {
-            let message = agent.poll_message().map_err(stopped(i))?;
-            Ok(message.map(|m| (Incoming::from(&m), m)))
-        };
-        let spoken: Vec<Option<(Incoming, Outgoing)>> = agents
-            .par_iter_mut()
-            .enumerate()
-            // Every solve can go to whichever thread is free.
-            .with_max_len(1)
-            .map(speak)
-            // All of them first, then the first error in order: which site is named must not depend on threads.
-            .collect::<Vec<_>>()
-            .into_iter()
-            .collect::<Result<_, SimError>>()?;
-        let everybody: Vec<usize> = (0..agents.len()).collect();
-        let listen = |(i, agent): (usize, &mut Agent)| {
-            let heard = match agent.audience() {
-                Audience::Neighbours => self.graph.neighbours(i),
-                Audience::Everybody => &everybody,
-            };
-            let messages = heard.iter().filter(|&&j| j != i).filter_map(|&j| spoken[j].as_ref());
-            let mut own = messages.filter(|(_, said)| said.is_for(SiteIndex(i)));
-            own.try_for_each(|(heard, _)| agent.handle_message(heard)).map_err(stopped(i))
-        };
-        // Hearing is little work: a few messages are not worth a second thread.
-        let n_messages: usize = (0..agents.len()).map(|i| self.graph.degree(i)).sum();
-        let worth_a_thread = (MESSAGES * agents.len()).div_ceil(n_messages.max(1));
-        agents
-            .par_iter_mut()
-            .enumerate()
-            .with_min_len(worth_a_thread)
-            .map(listen)
-            .collect::<Vec<_>>()
-            .into_iter()
-            .collect()
-    }
-
-    fn agents(&self, plan: &Plan, calibration: &Calibration, run: u32) -> Result<Vec<Agent>, SimError> {
-        (0..self.names.len()).map(|i| self.agent(plan, calibration, run, i)).collect()
-    }
-
-    fn agent(&self, plan: &Plan, calibration: &Calibration, run: u32, i: usize) -> Result<Agent, SimError> {
-        let shard = Arc::clone(&self.shards[i]);
-        let (setup, problem) =
-            AgentSetup::of(plan, &self.graph, calibration, SiteIndex(i), &self.space, shard);
-        let mechanism: Box<dyn Mechanism> = match &setup.calibration.noise {
-            Some(schedule) => {
-                let (modulus, tolerance) = (setup.calibration.modulus, setup.calibration.tolerance);
-                schedule.mechanism(RequiredCertificate { modulus, tolerance })?
-            }
-            None => Box::new(Unprotected::new(self.space.n_features())?),
-        };
-        let (run_name, name) = (format!("simulation-{run}"), self.names[i].clone());
-        let ledger = Box::new(MemoryLedger::new());
-        let gate = Gate::new(run_name, name, mechanism, self.noise_source(run, i), ledger);
-        Ok(Agent::new(setup, problem, gate))
-    }
-
-    fn noise_source(&self, run: u32, agent: usize) -> Box<dyn NoiseSource> {
-        match self.setting.noise {
-            NoiseKind::Seeded => Box::new(InsecureSeededNoise::new(self.setting.seed, run, agent)),
-            NoiseKind::Secure => Box::new(SecureNoise),
-        }
     }
 
     fn measure(&self, seen: &Snapshot, plan: &Plan) -> RoundMetrics {

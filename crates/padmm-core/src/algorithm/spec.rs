@@ -358,6 +358,9 @@ mod tests {
             assert!(kind.is_exact() && kind.survives_loss(), "{}", kind.name());
             assert_eq!(kind.describe().graph, GraphNeeded::Any, "{}", kind.name());
         }
-        assert_eq!(AlgorithmKind::names_between_sites(), "p-admm or linearized");
+        assert_eq!(
+            AlgorithmKind::names_between_sites(),
+            "p-admm or consensus-newton or private-gradient or linearized"
+        );
     }
 }
