@@ -208,7 +208,9 @@ impl PlanDraft {
             let value = value.as_f64().ok_or(PlanError::NotANumber { setting: own.name })?;
             in_range(own.name, value, (own.allows)(value), own.rule)?;
         }
-        let rules = self.algorithm.describe().guarantee != Guarantee::Experimental;
+        // Sums are calibrated by exact composition alone.
+        let rules =
+            self.algorithm.describe().guarantee != Guarantee::Experimental && self.algorithm.spec().solves();
         if self.accountant != AccountantKind::Exact && !rules {
             let (setting, algorithm) = ("accountant".to_owned(), self.algorithm.name());
             return Err(PlanError::NotASetting { setting, algorithm });

@@ -17,7 +17,7 @@ use padmm_core::metrics::BestConstant;
 use padmm_core::own::OwnInputs;
 use padmm_core::plan::{Output, Plan};
 use padmm_core::schema::Encoded;
-use padmm_privacy::{NoiseSource, PrivacyReport, PublicVector, Schedule};
+use padmm_privacy::{PrivacyReport, PublicVector, Schedule};
 use rayon::prelude::*;
 
 use crate::SimError;

@@ -14,13 +14,14 @@ use std::sync::Arc;
 use common::{N_FEATURES, World, distance, draft, graph, norm, shards, space};
 use padmm_core::agent::Agent;
 use padmm_core::algorithm::{
-    AlgorithmKind, CONSENSUS_NEWTON, DP_ADMM, GraphNeeded, Guarantee, LINEARIZED, P_ADMM, TOKEN,
+    AlgorithmKind, CONSENSUS_NEWTON, DP_ADMM, GraphNeeded, Guarantee, LINEARIZED, P_ADMM, PRIVATE_GRADIENT,
+    TOKEN,
 };
 use padmm_core::calibration::{Calibration, CalibrationError, NetworkFacts, SiteCalibration};
 use padmm_core::data::{Dataset, FeatureSpace};
 use padmm_core::graph::GraphSpec;
 use padmm_core::message::{Content, Incoming, SiteIndex, Turn};
-use padmm_core::plan::{OwnSettings, PlanDraft, PlanError};
+use padmm_core::plan::{OwnSettings, PlanDraft, PlanError, SiteWeights};
 use padmm_core::regularizer::Regularizer;
 use padmm_privacy::{
     Accountant, AccountantKind, Delta, Event, GdpAccountant, ZcdpAccountant, ZcdpConversion, outward,
@@ -98,7 +99,7 @@ fn without_noise_and_with_enough_rounds_every_algorithm_reaches_the_pooled_optim
 fn the_charge_of_a_run_is_what_accountants_say_of_its_events() {
     for kind in private() {
         for accountant in [AccountantKind::Exact, AccountantKind::Paper] {
-            if kind == GAUSSIAN_OBJECTIVE && accountant != AccountantKind::Exact {
+            if [GAUSSIAN_OBJECTIVE, PRIVATE_GRADIENT].contains(&kind) && accountant != AccountantKind::Exact {
                 let plan = PlanDraft { accountant, ..draft(kind) };
                 assert!(plan.check().unwrap_err().to_string().contains("accountant"), "it has one rule only");
                 continue;
@@ -378,6 +379,7 @@ fn a_tiny_budget_adds_curvature_in_place_of_failing() {
         epsilon: 0.05,
         penalty: Some(1e-4),
         regularizer: Regularizer::None,
+        weights: SiteWeights::Sites,
         ..PlanDraft::default()
     };
     let world = World::small("ring", 4, plan);

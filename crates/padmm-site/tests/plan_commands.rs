@@ -114,7 +114,7 @@ fn plans_that_cannot_be_are_refused() {
         assert!(!at.join("plan.toml").exists());
     }
     let help = ok(at, &["plan", "new", "--help"]);
-    assert!(help.contains("p-admm or linearized") && !help.contains("dp-admm"), "{help}");
+    assert!(help.contains("private-gradient or linearized") && !help.contains("dp-admm"), "{help}");
     let alone = refused(at, &[&base[..], &both[..2]].concat());
     assert!(alone.contains("at least two"), "{alone}");
     ok(at, &[&base[..], &both[..]].concat());
