@@ -1,7 +1,7 @@
 //! What a plan may be expected to come to, before anybody signs it: from schema, site sizes, graph and budget alone.
 //!
-//! No record is needed. Records are made up ([`population`]) with a signal of assumed strength, or taken from a public table that the
-//! caller names, and the methods are run on them with the noise of the real network ([`rehearse`]). All noise of consensus Newton enters
+//! No record is needed. Records are made up (`population`) with a signal of assumed strength, or taken from a public table that the
+//! caller names, and the methods are run on them with the noise of the real network (`rehearse`). All noise of consensus Newton enters
 //! through `A/μ`, so its runs give one curve, from which every other network, weighting and budget is read off.
 //!
 //! How far predictions are from runs is measured in experiments/README.md.

@@ -16,8 +16,8 @@
 //! | `m_admm` | penalty perturbation with growing penalties |
 //! | `r_admm` | R-ADMM and MR-ADMM: every second round is free |
 //! | `dp_admm` | linearised ADMM with a server agent |
-//! | [`newton`] | consensus Newton: gradients of all sites at one public point, in a learned metric |
-//! | [`private_gradient`] | the same without a metric: accelerated gradient steps |
+//! | `newton` | consensus Newton: gradients of all sites at one public point, in a learned metric |
+//! | `private_gradient` | the same without a metric: accelerated gradient steps |
 //! | `linearized` | its decentralised form |
 //! | `token` | a token that walks from agent to agent |
 //! | `gaussian_objective` | Gaussian objective perturbation (experimental) |
