@@ -140,7 +140,7 @@ def algorithms() -> list[dict[str, Any]]:
     """Every algorithm that ``simulate`` knows: name, what it does, whether it is private, the graph that it needs.
 
     >>> [a["name"] for a in algorithms()][:3]
-    ['p-admm', 'admm', 'dvp']
+    ['p-admm', 'consensus-newton', 'private-gradient']
     """
     found: list[dict[str, Any]] = json.loads(_padmm.algorithms())
     return found

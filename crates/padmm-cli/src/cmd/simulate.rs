@@ -170,7 +170,7 @@ fn contract(record: &Record) -> Value {
     let s = &record.summary;
     let mean_std = |m: &MeanStd| json!({ "mean": m.mean, "std": m.std });
     let per_round: Vec<f64> = s.average_loss_per_round.iter().map(|m| m.mean).collect();
-    json!({
+    let mut answer = json!({
         "algorithm": record.setting.plan.settings().algorithm.name(),
         "agents": record.setting.sites.len(),
         "rounds": record.setting.plan.settings().rounds,
@@ -190,9 +190,13 @@ fn contract(record: &Record) -> Value {
         "auc": s.auc.as_ref().map(|m| m.mean),
         "calibration": s.calibration,
         "evaluated_on": s.evaluated_on,
-        "own_models": record.runs.iter().map(|r| &r.own_models).filter(|m| !m.is_empty()).collect::<Vec<_>>(),
         "seconds": record.seconds,
-    })
+    });
+    let own: Vec<_> = record.runs.iter().map(|r| &r.own_models).filter(|m| !m.is_empty()).collect();
+    if !own.is_empty() {
+        answer["own_models"] = json!(own);
+    }
+    answer
 }
 
 /// The table and the guarantee, for people.
