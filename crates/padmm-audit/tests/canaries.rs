@@ -76,14 +76,16 @@ fn the_closed_form_is_what_the_agent_computes_for_either_label() {
 
 #[test]
 fn the_shipped_program_is_measured_at_its_claim() {
-    // 10,000 tests at ε = 5: μ is measured to within 0.03 or so; five deviations on either side.
+    // 10,000 tests at ε = 5 measure μ to within 0.023 (one standard deviation): six of them on either side, and a bound that a sound
+    // program exceeds once in a million. The noise is fresh in every run, so a tight canary does exceed at 99.9 % now and then.
+    let confidence = 1.0 - 1e-6;
     for algorithm in Canary::algorithms() {
         let request = AuditRequest {
             algorithm,
             epsilon: 5.0,
             delta: 1e-4,
             tests: 10_000,
-            confidence: 0.999,
+            confidence,
             rounds: 3,
             seed: 5,
         };
@@ -94,9 +96,9 @@ fn the_shipped_program_is_measured_at_its_claim() {
             attack(&Shipped, &canary, &calibration, &secrets, Box::new(MemoryLedger::new())).unwrap()
         };
         let evidence = (0..100).map(run).reduce(Evidence::and).unwrap();
-        let found = bounds(&evidence.trials, Delta::new(1e-4).unwrap(), 0.999).unwrap();
-        assert!((found.mu_measured - 1.2564).abs() < 0.13, "{}: {found:?}", algorithm.name());
-        assert!(found.epsilon_lower < 5.0 && found.epsilon_lower > 4.0, "{}: {found:?}", algorithm.name());
+        let found = bounds(&evidence.trials, Delta::new(1e-4).unwrap(), confidence).unwrap();
+        assert!((found.mu_measured - 1.2564).abs() < 0.14, "{}: {found:?}", algorithm.name());
+        assert!(found.epsilon_lower < 5.0 && found.epsilon_lower > 3.6, "{}: {found:?}", algorithm.name());
         assert!(whiteness(&evidence).is_passed(), "{}: {:?}", algorithm.name(), whiteness(&evidence));
         assert_eq!(evidence.faults, [""; 0]);
     }
