@@ -116,7 +116,7 @@ impl Population {
             records: &self.train,
             space,
             loss: question.plan.settings().loss,
-            penalty: self.penalty.ridge(space.n_features()),
+            regularizer: &self.penalty,
             noise_factor,
             mu,
             rounds,

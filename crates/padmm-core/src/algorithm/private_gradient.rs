@@ -17,22 +17,18 @@ use std::sync::Arc;
 use padmm_privacy::{
     Budget, ClippedSum, Computed, Drawn, PrivacyError, PublicVector, SumRound, SumSchedule, Terms, gdp_mu,
 };
-use rayon::prelude::*;
 
-use super::shared_point::{self, LONGEST_MODEL, Voices, digest};
+use super::shared_point::{self, LONGEST_MODEL, Voices, digest, sum_over_records};
 use super::{
     Algorithm, AlgorithmInputs, AlgorithmKind, AlgorithmSpec, Audience, Description, GraphNeeded, Guarantee,
     Local, LocalProblem, Needs, PRIVATE_GRADIENT,
 };
 use crate::agent::AgentError;
 use crate::calibration::{CalibrationInputs, NetworkFacts, SiteCalibration};
-use crate::kernel::{self, Weights};
 use crate::message::StateDigest;
 use crate::plan::PlanDraft;
 use crate::vector::{norm, norm_up, sum_of_squares};
 
-/// Records whose margins are computed together.
-const BLOCK: usize = 256;
 /// Of the largest curvature of a loss, what records of balanced labels have on average.
 const TYPICAL_CURVATURE: f64 = 0.75;
 /// Variance of a coefficient that is expected, in units of the row's squared length.
@@ -98,30 +94,19 @@ struct PrivateGradientState {
 
 /// Σ of every record's `clip(ℓ'(aᵀz), ± c/‖a‖) · a/c`.
 fn gradient(problem: &LocalProblem, clip: f64, point: &[f64]) -> ClippedSum {
-    let data = &*problem.data;
-    let mut weights = Weights::default();
-    weights.set_head(data, point);
-    let empty = || ClippedSum::new(Terms::Signed, point.len(), data.n_records());
-    let sum = problem.part().tasks().collect::<Vec<_>>().into_par_iter().map(|range| {
-        let (mut sum, mut margins) = (empty(), [0.0; BLOCK]);
-        for from in range.clone().step_by(BLOCK) {
-            let block = from..(from + BLOCK).min(range.end);
-            let margins = &mut margins[..block.len()];
-            kernel::margins_into(data, block.clone(), weights.at(point), margins);
-            for (r, &margin) in block.zip(&*margins) {
-                let row = data.row(r);
-                let length = row.scale * (sum_of_squares(row.numeric) + row.hot.len() as f64).sqrt();
-                let cap = clip / length.max(f64::MIN_POSITIVE);
-                let slope = problem.loss.slope(row.label, margin).clamp(-cap, cap);
-                sum.add_sparse(slope * row.scale / clip, row.numeric, row.hot);
-            }
-        }
-        sum
-    });
-    sum.reduce(empty, |mut sum, other| {
-        sum.merge(other);
-        sum
-    })
+    sum_over_records(
+        problem,
+        point,
+        #[inline(always)]
+        |sum, entries, row, slope| {
+            entries.clear();
+            entries.extend_from_slice(row.numeric);
+            entries.resize(row.numeric.len() + row.hot.len(), 1.0);
+            let length = row.scale * sum_of_squares(entries).sqrt();
+            let cap = clip / length.max(f64::MIN_POSITIVE);
+            sum.add_at(slope.clamp(-cap, cap) * row.scale / clip, row.hot, entries);
+        },
+    )
 }
 
 impl Algorithm for PrivateGradientState {

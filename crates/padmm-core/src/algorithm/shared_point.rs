@@ -2,12 +2,19 @@
 
 use std::sync::Arc;
 
-use padmm_privacy::PublicVector;
+use padmm_privacy::{ClippedSum, PublicVector, Terms};
+use rayon::prelude::*;
 use sha2::{Digest as _, Sha256};
 
-use super::AlgorithmInputs;
+use super::{AlgorithmInputs, LocalProblem};
+use crate::data::Row;
+use crate::kernel::{self, Weights};
 use crate::message::StateDigest;
 use crate::plan::SiteWeights;
+use crate::vector::simd;
+
+/// Records whose margins are computed together.
+const BLOCK: usize = 256;
 
 /// A model longer than this means nothing any more; what would make it longer is not done.
 pub(super) const LONGEST_MODEL: f64 = 1e6;
@@ -29,6 +36,45 @@ pub(super) fn digest<'a>(before: &StateDigest, changes: impl IntoIterator<Item =
     let mut hash = Sha256::new_with_prefix(before);
     changes.into_iter().flatten().for_each(|v| hash.update(v.to_le_bytes()));
     hash.finalize().into()
+}
+
+/// Σ over records of what `term`, which must be marked `#[inline(always)]`, adds for a record and its slope `ℓ'(aᵀx)`, with some room to
+/// work in.
+pub(super) fn sum_over_records(
+    problem: &LocalProblem,
+    point: &[f64],
+    term: impl Fn(&mut ClippedSum, &mut Vec<f64>, Row<'_>, f64) + Sync,
+) -> ClippedSum {
+    let data = &*problem.data;
+    let mut weights = Weights::default();
+    weights.set_head(data, point);
+    let empty = || ClippedSum::new(Terms::Signed, point.len(), data.n_records());
+    let sum = problem.part().tasks().collect::<Vec<_>>().into_par_iter().map(|range| {
+        let (mut sum, mut room, mut margins) = (empty(), vec![], [0.0; BLOCK]);
+        for from in range.clone().step_by(BLOCK) {
+            let block = from..(from + BLOCK).min(range.end);
+            let margins = &mut margins[..block.len()];
+            kernel::margins_into(data, block.clone(), weights.at(point), margins);
+            simd(
+                #[inline(always)]
+                || {
+                    for (r, &margin) in block.zip(&*margins) {
+                        let row = data.row(r);
+                        let slope = problem.loss.slope(row.label, margin);
+                        term(&mut sum, &mut room, row, slope);
+                    }
+                },
+            );
+        }
+        sum
+    });
+    sum.reduce(empty, merged)
+}
+
+/// Sums over parts of the records are exact, so that their order does not matter.
+pub(super) fn merged(mut sum: ClippedSum, other: ClippedSum) -> ClippedSum {
+    sum.merge(other);
+    sum
 }
 
 /// A site as the sum sees it.

@@ -46,7 +46,7 @@ impl Terms {
 
 /// A sum of one vector for each record, each of which has Euclidean norm at most 1, in units of `2^-bits`.
 ///
-/// Guarantee: whatever [`ClippedSum::add`] and [`ClippedSum::add_sparse`] are given, the term that it adds is a vector `t` of integers with
+/// Guarantee: whatever [`ClippedSum::add`] and [`ClippedSum::add_at`] are given, the term that it adds is a vector `t` of integers with
 /// `sum t_j^2 <= 4^bits`, checked in integer arithmetic, and a function of its arguments alone. The sum is exact. So replacing
 /// one record moves the sum by at most `2 * 2^bits` in the L2 norm, and by at most `sqrt(2) * 2^bits` if no term has a negative
 /// coordinate ([`Terms::NonNegative`]): then `|t - t'|^2 = |t|^2 + |t'|^2 - 2 <t, t'> <= 2 * 4^bits`. There is no rounding to account for.
@@ -60,8 +60,6 @@ pub struct ClippedSum {
     block: Vec<f64>,
     in_block: u32,
     term: Vec<f64>,
-    /// Of a sparse row, the entries that are not zero.
-    row: Vec<f64>,
 }
 
 impl fmt::Debug for ClippedSum {
@@ -81,12 +79,14 @@ impl ClippedSum {
             block: vec![0.0; n_coordinates],
             in_block: 0,
             term: vec![0.0; n_coordinates],
-            row: vec![],
         }
     }
 
     /// Adds the term `factor * row`, in units of the bound: truncated towards zero, what is not finite replaced by zero, and shortened
     /// if it is still longer than 1.
+    ///
+    /// Inlined, so that a caller's loop for wide registers is one here too; whatever they are, the integers are the same.
+    #[inline(always)]
     pub fn add(&mut self, factor: f64, row: &[f64]) {
         assert_eq!(row.len(), self.term.len(), "a term has the sum's length");
         self.make_term(factor, row);
@@ -96,27 +96,27 @@ impl ClippedSum {
         self.count_term();
     }
 
-    /// Adds the term `factor * a` of a row `a` that begins with `head` and has ones at `ones`, which ascend, and zeros elsewhere. A row
-    /// whose ones do not ascend behind its head is no row, and adds nothing.
-    pub fn add_sparse(&mut self, factor: f64, head: &[f64], ones: &[u32]) {
-        let is_row = ones.is_sorted_by(|a, b| a < b)
-            && ones.first().is_none_or(|&first| first as usize >= head.len())
-            && ones.last().map_or(head.len(), |&last| last as usize + 1) <= self.term.len();
-        if is_row {
-            let mut row = std::mem::take(&mut self.row);
-            row.clear();
-            row.extend_from_slice(head);
-            row.resize(head.len() + ones.len(), 1.0);
-            self.make_term(factor, &row);
-            self.row = row;
-            let (of_head, of_ones) = self.term.split_at(head.len());
+    /// Adds the term `factor * a` of a row `a` that begins with the first of `values`, has the last of them at `places`, which ascend, and
+    /// zeros elsewhere. A row whose places do not ascend behind its beginning is no row, and adds nothing.
+    #[inline(always)]
+    pub fn add_at(&mut self, factor: f64, places: &[u32], values: &[f64]) {
+        let n_head = values.len().checked_sub(places.len());
+        let is_row = |n_head: &usize| {
+            places.is_sorted_by(|a, b| a < b)
+                && places.first().is_none_or(|&first| first as usize >= *n_head)
+                && places.last().map_or(*n_head, |&last| last as usize + 1) <= self.term.len()
+        };
+        if let Some(n_head) = n_head.filter(is_row) {
+            self.make_term(factor, values);
+            let (of_head, of_places) = self.term[..values.len()].split_at(n_head);
             self.block.iter_mut().zip(of_head).for_each(|(sum, term)| *sum += term);
-            ones.iter().zip(of_ones).for_each(|(&j, term)| self.block[j as usize] += term);
+            places.iter().zip(of_places).for_each(|(&j, term)| self.block[j as usize] += term);
         }
         self.count_term();
     }
 
     /// Puts the term of a row at the beginning of `term`.
+    #[inline(always)]
     fn make_term(&mut self, factor: f64, row: &[f64]) {
         let unit = factor * f64::from(1u32 << self.bits);
         let least = self.terms.least();
@@ -181,6 +181,8 @@ const MOST_COORDINATES: usize = 1 << 22;
 const MARGIN: f64 = 1.0 - 1.0 / (1u64 << 32) as f64;
 
 /// The term by integer arithmetic: as long as it is longer than `2^bits`, it is multiplied by a factor below one and truncated.
+#[cold]
+#[inline(never)]
 fn shorten(term: &mut [f64], unit: f64, row: &[f64], bits: u32, least: i64) {
     let bound = 1u128 << (2 * bits);
     // What overflowed the product has no direction that could be kept.

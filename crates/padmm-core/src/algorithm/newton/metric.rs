@@ -1,10 +1,13 @@
-//! Stage 0: from noisy moments to a metric, a prior and a start. Everything here is a function of releases and public constants.
+//! Stage 0: from noisy moments to what records look like. Everything here is a function of releases and public constants.
 
 use std::ops::Range;
 
+use padmm_privacy::ClippedSum;
+
+use super::link::Link;
 use super::rule::Rule;
-use crate::matrix::{Lower, Square};
-use crate::vector::dot;
+use crate::algorithm::LocalProblem;
+use crate::matrix::Square;
 
 /// The columns, as stage 0 sees them.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,7 +41,7 @@ impl Layout {
     }
 
     /// The groups and, as one of its own, the intercept.
-    fn units(&self) -> impl Iterator<Item = Range<usize>> + '_ {
+    pub(super) fn units(&self) -> impl Iterator<Item = Range<usize>> + '_ {
         self.groups.iter().cloned().chain(self.intercept.map(|j| j..j + 1))
     }
 }
@@ -66,14 +69,18 @@ impl Moments {
     }
 }
 
-/// What the moments say about records: `Ĉ`, `m̂` and `π`.
+/// What the moments say about records.
 pub(super) struct Shape {
-    /// `Ĉ`, about the mean of `a aᵀ`.
-    pub second: Square,
-    /// `m̂`, about the mean of `a`.
-    pub mean: Vec<f64>,
+    /// `t`: the typical entry of a record's ones.
+    pub total: f64,
     /// `π`: the base rate.
     pub rate: f64,
+    /// `π_y` and `f_y`: the part of the records that has each label, and what these look like on average.
+    pub classes: [(f64, Vec<f64>); 2],
+    /// `m̂`, about the mean of `a`.
+    pub mean: Vec<f64>,
+    /// The diagonal of `Ĉ`, about the mean of `a_j²`.
+    pub diagonal: Vec<f64>,
 }
 
 /// `(1−k)·value + k·prior`, where `k` grows with the noise and shrinks with the spread that is expected of true values.
@@ -102,7 +109,6 @@ impl Shape {
         };
         let (ones, zeros) = (of_class(positive), of_class(negative));
         let error = noise / weight.sqrt();
-        // `t`: the typical entry of a record's ones.
         let total = clip(ones + zeros, 1.0 / (units + numbers).sqrt(), 1.0 / units.sqrt());
         let least = clip(error / (2.0 * total), 1e-5, 0.25);
         let rate = clip(shrunk(ones / total, 0.5, error, total / 4.0), least, 1.0 - least);
@@ -114,32 +120,42 @@ impl Shape {
             squares.iter_mut().for_each(|q| *q = shrunk(*q, prior, noise, 0.35 * prior));
         }
         // Shrinkage of the means, and what records of one class look like on average.
+        let classes = [(positive, rate), (negative, 1.0 - rate)].map(|(moment, part)| {
+            let mut typical = class_means(layout, moment, part * total, noise);
+            typical.iter_mut().for_each(|m| *m /= part);
+            typical[..layout.n_numeric].iter_mut().for_each(|m| *m = m.clamp(0.0, 1.0));
+            (part, typical)
+        });
         let p = layout.n_features;
-        let (mut second, mut mean, mut mean_squares) = (Square::zeros(p), vec![0.0; p], vec![0.0; p]);
-        for (moment, part) in [(positive, rate), (negative, 1.0 - rate)] {
-            let of_class = class_means(layout, moment, part * total, noise);
-            let typical: Vec<f64> = of_class
-                .iter()
-                .enumerate()
-                .map(|(j, m)| if j < layout.n_numeric { (m / part).clamp(0.0, 1.0) } else { m / part })
-                .collect();
-            let mut class = Square::zeros(p);
-            class.add_outer(1.0, &typical);
+        let (mut mean, mut mean_squares) = (vec![0.0; p], vec![0.0; p]);
+        for (part, typical) in &classes {
+            mean.iter_mut().zip(typical).for_each(|(m, f)| *m += part * f);
+            mean_squares.iter_mut().zip(typical).for_each(|(m, f)| *m += part * f * f);
+        }
+        let mut diagonal: Vec<f64> = mean.iter().map(|m| m * total).collect();
+        for (j, square) in squares.iter().enumerate() {
+            diagonal[j] = square.max(mean_squares[j] + (0.02 * total) * (0.02 * total));
+        }
+        Self { total, rate, classes, mean, diagonal }
+    }
+
+    /// `Ĉ`, about the mean of `a aᵀ`: columns of one unit exclude each other, all others are taken for independent within a class.
+    pub(super) fn second(&self, layout: &Layout) -> Square {
+        let mut second = Square::zeros(layout.n_features);
+        for (part, typical) in &self.classes {
+            let mut class = Square::zeros(layout.n_features);
+            class.add_outer(1.0, typical);
             for unit in layout.units() {
                 // A record has one of a unit's ones and no other.
                 for i in unit.clone() {
                     unit.clone().for_each(|j| class.set(i, j, 0.0));
-                    class.set(i, i, typical[i] * total);
+                    class.set(i, i, typical[i] * self.total);
                 }
             }
-            second.add_scaled(part, &class);
-            mean.iter_mut().zip(&typical).for_each(|(m, f)| *m += part * f);
-            mean_squares.iter_mut().zip(&typical).for_each(|(m, f)| *m += part * f * f);
+            second.add_scaled(*part, &class);
         }
-        for (j, square) in squares.iter().enumerate() {
-            second.set(j, j, square.max(mean_squares[j] + (0.02 * total) * (0.02 * total)));
-        }
-        Self { second, mean, rate }
+        (0..layout.n_numeric).for_each(|j| second.set(j, j, self.diagonal[j]));
+        second
     }
 }
 
@@ -167,119 +183,60 @@ fn class_means(layout: &Layout, moment: &[f64], total: f64, noise: f64) -> Vec<f
     means
 }
 
-/// What all rounds after stage 0 use: the metric, the prior and the curvature that steps assume.
-pub(super) struct Metric {
-    /// `L`, `M = LLᵀ`
-    pub factor: Lower,
-    /// `M`
-    pub matrix: Square,
-    /// `Ĉ`
-    second: Square,
+/// What a metric is learned from; all of it public.
+pub(super) struct Lesson<'a> {
+    pub layout: &'a Layout,
+    pub rule: &'a Rule,
+    pub link: Link,
+    pub moments: &'a Moments,
+    /// `2λ`, column by column.
+    pub penalty: &'a [f64],
+    /// `2A/(μ√(1−φ))`: the noise of all rounds together, for a clipping bound of 1.
+    pub rounds_noise: f64,
+}
+
+/// What all rounds after stage 0 use: the coordinates in which gradients are released, the prior, and the curvature that steps assume.
+pub(super) trait Metric: Send {
     /// `c`: no record's gradient is longer in the metric.
-    pub clip: f64,
+    fn clip(&self) -> f64;
+
     /// `x_b`: the base rate's model.
-    pub base: Vec<f64>,
-    /// `Γ`
-    prior: Square,
-    /// `2λ`, column by column
-    penalty: Vec<f64>,
-    /// `w`
-    curvature: f64,
-    /// `B⁻¹`, `B = wM + 2λI + Γ`
-    inverse: Square,
-}
+    fn base(&self) -> &[f64];
 
-/// A model with the covariance that noise has put on it so far.
-pub(super) struct Estimate {
-    pub point: Vec<f64>,
-    /// `V`
-    pub covariance: Square,
-}
+    /// All that gradients depend on beside the point.
+    fn coordinates(&self) -> &[f64];
 
-impl Metric {
-    /// The metric and the start, from stage 0's moments. `rounds_noise` is `2A/(μ√(1−φ))`: the noise of all rounds together, for a
-    /// clipping bound of 1. None if the numbers leave the range in which they mean something, which no honest sites bring about.
-    pub(super) fn learn(
-        layout: &Layout,
-        rule: &Rule,
-        moments: &Moments,
-        penalty: Vec<f64>,
-        rounds_noise: f64,
-    ) -> Option<(Self, Estimate)> {
-        let Shape { second, mean, rate } = Shape::new(layout, moments);
-        let p = layout.n_features;
-        let level = second.trace() / p as f64;
-        let mut matrix = second.clone();
-        matrix.add_to_diagonal(rule.ridge * level);
-        let factor = matrix.cholesky()?;
-        let clip = rule.clip * factor.inverse_of_product().inner(&second).sqrt();
-        let variance = clip * rounds_noise * (clip * rounds_noise);
-        let spread = rate * (1.0 - rate);
-        let curvature = rule.curvature * (spread / 0.186).min(1.0);
-        let direction = factor.solve(&mean);
-        let length = dot(&mean, &direction);
-        let logit = libm::log(rate / (1.0 - rate));
-        let base: Vec<f64> = direction.iter().map(|v| logit * v / length.max(1.0)).collect();
-        // Γ: weak along the mean, where the base rate is, and as strong elsewhere as the noise asks for.
-        let strength = variance / (curvature * rule.prior);
-        let mut prior = matrix.clone();
-        prior.add_outer(-1.0 / length, &mean);
-        prior.scale(strength * (1.0 - rule.mix));
-        prior.add_to_diagonal(strength * rule.mix * level);
-        prior.add_outer(variance / (curvature * length), &mean);
-        let add_penalty = |to: &mut Square| {
-            penalty.iter().enumerate().for_each(|(j, l)| to.set(j, j, to.at(j, j) + l));
-        };
-        let mut curved = prior.clone();
-        curved.add_scaled(curvature, &matrix);
-        add_penalty(&mut curved);
-        let inverse = curved.cholesky()?.inverse_of_product();
-        // The start: one step from the base rate's model, along the difference of the classes.
-        let noise = moments.noise;
-        let start_variance = (rate * rate + (1.0 - rate) * (1.0 - rate)) * noise * noise;
-        let mut steep = prior.clone();
-        steep.add_scaled(spread, &matrix);
-        add_penalty(&mut steep);
-        steep.add_to_diagonal((40.0 * noise * noise).max(start_variance / (spread * rule.prior)));
-        let steep = steep.cholesky()?;
-        let gradient: Vec<f64> = (0..p)
-            .map(|j| rate * moments.negative[j] - (1.0 - rate) * moments.positive[j] + penalty[j] * base[j])
-            .collect();
-        let point = base.iter().zip(steep.solve(&gradient)).map(|(b, s)| b - s).collect();
-        let steep_inverse = steep.inverse_of_product();
-        let mut covariance = steep_inverse.product(&steep_inverse);
-        covariance.scale(start_variance);
-        let metric = Self { factor, matrix, second, clip, base, prior, penalty, curvature, inverse };
-        Some((metric, Estimate { point, covariance }))
-    }
+    /// Σ of every record's `clip(ℓ'(aᵀx), ± c/‖L⁻¹a‖) · L⁻¹a/c`.
+    fn sum(&self, problem: &LocalProblem, point: &[f64]) -> ClippedSum;
+
+    /// `L⁻¹v` of the vector with these entries.
+    fn whitened(&self, entries: &mut dyn Iterator<Item = (usize, f64)>) -> Vec<f64>;
 
     /// `L u + 2λx + Γ(x − x_b)` for the sum `u` of whitened gradients.
-    pub(super) fn gradient(&self, whitened: &[f64], point: &[f64]) -> Vec<f64> {
-        let away: Vec<f64> = point.iter().zip(&self.base).map(|(x, b)| x - b).collect();
-        let pull = self.prior.times(&away);
-        let mut gradient = self.factor.times(whitened);
-        for (j, g) in gradient.iter_mut().enumerate() {
-            *g += self.penalty[j] * point[j] + pull[j];
-        }
-        gradient
-    }
+    fn gradient(&self, whitened: &[f64], point: &[f64]) -> Vec<f64>;
 
     /// `−B⁻¹g`
-    pub(super) fn direction(&self, gradient: &[f64]) -> Vec<f64> {
-        self.inverse.times(gradient).iter().map(|v| -v).collect()
-    }
+    fn direction(&self, gradient: &[f64]) -> Vec<f64>;
 
-    /// `V ← T V Tᵀ + (step · noise)² B⁻¹MB⁻¹` with `T = I − step · B⁻¹(wĈ + 2λI + Γ)`.
-    pub(super) fn spread(&self, covariance: &Square, step: f64, noise: f64) -> Square {
-        let mut hessian = self.prior.clone();
-        hessian.add_scaled(self.curvature, &self.second);
-        self.penalty.iter().enumerate().for_each(|(j, l)| hessian.set(j, j, hessian.at(j, j) + l));
-        let mut keeps = self.inverse.product(&hessian);
-        keeps.scale(-step);
-        keeps.add_to_diagonal(1.0);
-        let mut spread = keeps.product(covariance).product(&keeps.transposed());
-        let added = self.inverse.product(&self.matrix).product(&self.inverse);
-        spread.add_scaled(step * noise * (step * noise), &added);
-        spread
-    }
+    /// `argmin ½(x − z)ᵀB(x − z) + Σ_j thresholds_j |x_j|`
+    fn shrunk(&self, thresholds: &[f64], z: &[f64]) -> Vec<f64>;
+
+    /// `‖Lᵀd‖`: the noise of a gradient along `d`, for whitened noise of 1.
+    fn noise_along(&self, direction: &[f64]) -> f64;
+
+    /// `‖v‖²` in the metric.
+    fn length(&self, v: &[f64]) -> f64;
+
+    /// A step of this size, from a gradient with noise of this size: `V ← T V Tᵀ + (step · noise)² B⁻¹MB⁻¹` with
+    /// `T = I − step · B⁻¹(wĈ + 2λI + Γ)`.
+    fn spread(&mut self, step: f64, noise: f64);
+
+    /// `V ← factor · V`
+    fn scale_spread(&mut self, factor: f64);
+
+    /// `tr(MV)`: the square of the noise in the model so far, in the metric.
+    fn noise(&self) -> f64;
+
+    /// How much of the way from the base rate's model to the last point is kept, if noise is this part of its square.
+    fn kept(&self, noise: f64) -> f64;
 }

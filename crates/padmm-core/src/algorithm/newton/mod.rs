@@ -18,9 +18,19 @@
 //! construction ([`ClippedSum`](padmm_privacy::ClippedSum)), whatever `M`, `c` and `x` are, and these depend on releases only. Hostile
 //! releases, and sites that have different points, can spoil the model, not the guarantee.
 //!
-//! There is no theorem about convergence; `rule` says where the constants come from, and docs/researchers.md where the method is weak.
+//! With absolute values in the regulariser a step ends in their proximal map in the metric `B`:
+//!
+//! ```text
+//! z ← (1 − γ_k)z + γ_k(x − B⁻¹g/ρ),      x ← argmin ½‖x − z‖²_B + R₁(x)
+//! ```
+//!
+//! There is no theorem about convergence; `rule` says where the constants come from, and docs/guides/researchers.md where the method is weak.
 
+mod diagonal;
+mod full;
+mod link;
 mod metric;
+mod prox;
 mod records;
 mod rehearsal;
 mod rule;
@@ -34,7 +44,10 @@ use padmm_privacy::{
     Budget, Computed, Drawn, PrivacyError, PublicVector, SumRound, SumSchedule, Terms, gdp_mu,
 };
 
-use metric::Layout;
+use diagonal::DiagonalMetric;
+use full::FullMetric;
+use link::Link;
+use metric::{Layout, Lesson, Metric, Moments};
 pub(crate) use rehearsal::{Rehearsal, picked};
 use rule::{FIRST_SHARE, Rule};
 
@@ -49,13 +62,11 @@ use crate::data::FeatureSpace;
 use crate::message::StateDigest;
 use crate::plan::PlanDraft;
 use crate::vector::{dot, norm, norm_up};
-use metric::{Estimate, Metric, Moments};
-use records::Whitener;
 
 /// Of its standard deviation, how far noise may stray before a release counts as made up.
 const PLAUSIBLE: f64 = 8.0;
-/// How much of the way from the base rate's model to the last point is kept at least.
-const LEAST_KEPT: f64 = 0.7;
+/// More columns than this have no room for a matrix.
+const WIDEST_MATRIX: usize = 1000;
 
 /// Gradients of all sites at one public point, in a metric that was learned privately.
 #[derive(Clone, Copy, Debug, Default)]
@@ -70,8 +81,11 @@ struct NewtonState {
     voices: Voices,
     /// Standard deviation of a coordinate of each round's release.
     noise: Vec<f64>,
+    link: Link,
     /// `2λ`, column by column.
     penalty: Vec<f64>,
+    /// Weights of absolute values, column by column.
+    absolute: Vec<f64>,
     learned: Option<Learned>,
     /// Of the metric and all points so far.
     digest: StateDigest,
@@ -82,10 +96,12 @@ struct NewtonState {
 
 /// What there is after stage 0.
 struct Learned {
-    metric: Metric,
-    whitener: Whitener,
-    estimate: Estimate,
-    /// The last step's direction, and its product with the gradient that it was made from.
+    metric: Box<dyn Metric>,
+    /// `x`
+    point: Vec<f64>,
+    /// `z`: the point before the proximal map of the absolute values, if there are any.
+    unshrunk: Vec<f64>,
+    /// The last step's direction, and the slope along it where it was made.
     last_step: Option<(Vec<f64>, f64)>,
     /// `ρ`: by how much steps are shortened, because an earlier one went too far.
     damping: f64,
@@ -125,7 +141,9 @@ impl NewtonState {
             shares: rule.shares(),
             voices: Voices::of(inputs),
             noise: shared_point::noise_of(inputs),
+            link: Link::of(inputs.settings.loss),
             penalty: inputs.regularizer.ridge(inputs.n_features),
+            absolute: inputs.regularizer.prox_by_coordinate(1.0, inputs.n_features).0,
             learned: None,
             digest: StateDigest::default(),
             model: PublicVector::zeros(inputs.n_features),
@@ -146,14 +164,27 @@ impl NewtonState {
         // The noise of all rounds at once: 1/σ² adds up.
         let precision: f64 = self.noise[1..].iter().map(|s| 1.0 / (s * s)).sum();
         let rounds_noise = noise_factor / precision.sqrt();
-        let (metric, estimate) =
-            Metric::learn(&self.layout, &self.rule, &moments, self.penalty.clone(), rounds_noise)
-                .expect("moments within their range make a positive metric");
-        let whitener = Whitener::new(&metric.factor);
-        self.model.rewrite(|model| model.copy_from_slice(&estimate.point));
-        self.digest = digest(&self.digest, [metric.factor.as_slice(), &[metric.clip], &estimate.point]);
+        let lesson = Lesson {
+            layout: &self.layout,
+            rule: &self.rule,
+            link: self.link,
+            moments: &moments,
+            penalty: &self.penalty,
+            rounds_noise,
+        };
+        let (metric, point): (Box<dyn Metric>, _) = if self.layout.n_features > WIDEST_MATRIX {
+            let (metric, point) = DiagonalMetric::learn(&lesson);
+            (Box::new(metric), point)
+        } else {
+            let learned = FullMetric::learn(&lesson);
+            let (metric, point) = learned.expect("moments within their range make a positive metric");
+            (Box::new(metric), point)
+        };
+        self.digest = digest(&self.digest, [metric.coordinates(), &[metric.clip()], &point]);
+        let unshrunk = point.clone();
         self.learned =
-            Some(Learned { metric, whitener, estimate, last_step: None, damping: 1.0, spent: FIRST_SHARE });
+            Some(Learned { metric, point, unshrunk, last_step: None, damping: 1.0, spent: FIRST_SHARE });
+        self.keep_point();
     }
 
     /// The end of a round after it: one step, and after the last a little way back.
@@ -161,40 +192,62 @@ impl NewtonState {
         let noise = self.noise[round];
         let stray = noise * ((self.model.len() as f64).sqrt() + 6.0);
         let (sum, noise_factor) = self.voices.sum(own, others, |release, n| norm_up(release) <= n + stray);
-        let Self { rule, shares, learned, .. } = self;
-        let Learned { metric, estimate, last_step, damping, spent, .. } =
+        let Self { rule, shares, learned, absolute, .. } = self;
+        let Learned { metric, point, unshrunk, last_step, damping, spent } =
             learned.as_mut().expect("stage 0 comes before every other round");
-        let whitened: Vec<f64> = sum.iter().map(|u| metric.clip * u).collect();
-        let deviation = noise * metric.clip * noise_factor;
-        let gradient = metric.gradient(&whitened, &estimate.point);
+        let whitened: Vec<f64> = sum.iter().map(|u| metric.clip() * u).collect();
+        let deviation = noise * metric.clip() * noise_factor;
+        let gradient = metric.gradient(&whitened, point);
         // The last step went too far if the gradient now points along it by more than noise explains.
-        if let Some((direction, product)) = last_step {
+        if let Some((direction, slope)) = last_step {
             let along = dot(&gradient, direction);
-            if along > 3.0 * deviation * norm(&metric.factor.transposed_times(direction)) {
-                *damping *= 1.0 - along / *product;
+            if along > 3.0 * deviation * metric.noise_along(direction) {
+                *damping *= 1.0 - along / *slope;
             }
         }
         let share = shares[round - 1];
         *spent += share;
         let step = rule.step.max(share / *spent);
         let direction: Vec<f64> = metric.direction(&gradient).iter().map(|v| v / *damping).collect();
-        let point: Vec<f64> = estimate.point.iter().zip(&direction).map(|(x, d)| x + step * d).collect();
-        estimate.covariance = metric.spread(&estimate.covariance, step / *damping, deviation);
-        *last_step = Some((direction.clone(), dot(&gradient, &direction)));
-        if norm(&point) <= LONGEST_MODEL {
-            estimate.point = point;
+        let next = if has_corners(absolute) {
+            let towards = unshrunk.iter().zip(&*point).zip(&direction);
+            *unshrunk = towards.map(|((z, x), d)| (1.0 - step) * z + step * (x + d)).collect();
+            metric.shrunk(absolute, unshrunk)
+        } else {
+            // Corners bend a step, and whether it went too far is not seen from its direction; so it is asked here only.
+            *last_step = Some((direction.clone(), dot(&gradient, &direction)));
+            point.iter().zip(&direction).map(|(x, d)| x + step * d).collect()
+        };
+        metric.spread(step / *damping, deviation);
+        if norm(&next) <= LONGEST_MODEL {
+            *point = next;
         }
         if round == shares.len() {
-            let away: Vec<f64> = estimate.point.iter().zip(&metric.base).map(|(x, b)| x - b).collect();
-            let length = dot(&away, &metric.matrix.times(&away));
-            let noise = metric.matrix.inner(&estimate.covariance);
-            let kept = LEAST_KEPT.max(1.0 - 0.5 * noise / length.max(f64::MIN_POSITIVE));
-            estimate.point = metric.base.iter().zip(&away).map(|(b, d)| b + kept * d).collect();
-            estimate.covariance.scale(kept * kept);
+            let from = if has_corners(absolute) { &*unshrunk } else { &*point };
+            let away: Vec<f64> = from.iter().zip(metric.base()).map(|(x, b)| x - b).collect();
+            let length = metric.length(&away);
+            let kept = metric.kept(metric.noise() / length.max(f64::MIN_POSITIVE));
+            *point = metric.base().iter().zip(&away).map(|(b, d)| b + kept * d).collect();
+            if has_corners(absolute) {
+                *point = metric.shrunk(absolute, point);
+            }
+            metric.scale_spread(kept * kept);
         }
-        self.digest = digest(&self.digest, [estimate.point.as_slice()]);
-        self.model.rewrite(|model| model.copy_from_slice(&estimate.point));
+        self.digest = digest(&self.digest, [point.as_slice()]);
+        self.keep_point();
     }
+
+    fn keep_point(&mut self) {
+        let Self { learned, model, .. } = self;
+        if let Some(learned) = learned {
+            model.rewrite(|model| model.copy_from_slice(&learned.point));
+        }
+    }
+}
+
+/// Whether the regulariser has absolute values.
+fn has_corners(absolute: &[f64]) -> bool {
+    absolute.iter().any(|&weight| weight > 0.0)
 }
 
 impl Algorithm for NewtonState {
@@ -209,9 +262,7 @@ impl Algorithm for NewtonState {
     fn compute(&mut self, _round: u32, _drawn: &Drawn, local: Local<'_>) -> Result<Computed, AgentError> {
         let sum = match &self.learned {
             None => records::moments(local.problem, &self.layout),
-            Some(Learned { metric, whitener, estimate, .. }) => {
-                records::gradient(local.problem, whitener, metric.clip, &estimate.point)
-            }
+            Some(Learned { metric, point, .. }) => metric.sum(local.problem, point),
         };
         Ok(sum.into())
     }
@@ -249,7 +300,7 @@ impl AlgorithmSpec for ConsensusNewton {
             title: "consensus Newton",
             reference: "this project",
             summary: "gradients of all sites at one public point, in a metric that was learned privately",
-            needs: Needs::TwiceDifferentiable,
+            needs: Needs::SmoothLossSeparableRegularizer,
             graph: GraphNeeded::Any,
             guarantee: Guarantee::ExactGaussian,
             uses: &[],

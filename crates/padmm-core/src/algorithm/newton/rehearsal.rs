@@ -5,15 +5,16 @@
 
 use padmm_privacy::PublicVector;
 
-use super::metric::Layout;
+use super::metric::{Layout, Metric};
 use super::rule::{FIRST_SHARE, Rule};
-use super::{NewtonState, Whitener, records};
+use super::{Link, NewtonState};
 use crate::algorithm::Algorithm;
 use crate::algorithm::shared_point::Voices;
-use crate::data::{Dataset, FeatureSpace};
+use crate::data::{Dataset, FeatureSpace, Row};
 use crate::loss::Loss;
 use crate::message::StateDigest;
-use crate::vector::sum_of_squares;
+use crate::regularizer::RegularizerTerm;
+use crate::vector::norm;
 
 /// What a rehearsal is about; all of it is public, the records included.
 pub(crate) struct Rehearsal<'a> {
@@ -21,8 +22,8 @@ pub(crate) struct Rehearsal<'a> {
     pub records: &'a Dataset,
     pub space: &'a FeatureSpace,
     pub loss: Loss,
-    /// `2λ`, column by column.
-    pub penalty: Vec<f64>,
+    /// `R/N`
+    pub regularizer: &'a RegularizerTerm,
     /// `A`
     pub noise_factor: f64,
     /// `μ` of the whole budget.
@@ -57,7 +58,9 @@ impl Rehearsal<'_> {
             voices: Voices::equal(1, n_records),
             digest: StateDigest::default(),
             noise,
-            penalty: self.penalty.clone(),
+            link: Link::of(self.loss),
+            penalty: self.regularizer.ridge(p),
+            absolute: self.regularizer.prox_by_coordinate(1.0, p).0,
             learned: None,
             model: PublicVector::zeros(p),
             no_dual: PublicVector::zeros(p),
@@ -68,12 +71,12 @@ impl Rehearsal<'_> {
                 None => mean_moments(self.records, self.loss, &state.layout),
                 Some(learned) => {
                     if caps.is_empty() {
-                        let length = |row| whitened_length(&learned.whitener, row);
-                        caps = self.records.rows().map(|row| learned.metric.clip / length(row)).collect();
+                        let length = |row| whitened_length(&*learned.metric, row);
+                        caps = self.records.rows().map(|row| learned.metric.clip() / length(row)).collect();
                     }
-                    let mean = self.mean_gradient(&caps, learned.estimate.point.as_slice());
-                    let whitened = learned.whitener.times(&mean);
-                    whitened.into_iter().map(|v| v / learned.metric.clip).collect()
+                    let mean = self.mean_gradient(&caps, &learned.point);
+                    let whitened = learned.metric.whitened(&mut mean.into_iter().enumerate());
+                    whitened.into_iter().map(|v| v / learned.metric.clip()).collect()
                 }
             };
             let mut release = PublicVector::zeros(mean.len());
@@ -106,7 +109,7 @@ fn mean_moments(data: &Dataset, loss: Loss, layout: &Layout) -> Vec<f64> {
     let (p, mut mean) = (layout.n_features, vec![0.0; layout.n_moments()]);
     let share = 1.0 / (data.n_records() as f64 * layout.moment_bound());
     for row in data.rows() {
-        let y = records::unit_label(loss, row.label);
+        let y = Link::of(loss).unit_label(row.label);
         for (j, v) in row.numeric.iter().enumerate() {
             let a = row.scale * v;
             mean[j] += share * y * a;
@@ -122,8 +125,8 @@ fn mean_moments(data: &Dataset, loss: Loss, layout: &Layout) -> Vec<f64> {
 }
 
 /// `‖L⁻¹a‖`
-fn whitened_length(whitener: &Whitener, row: crate::data::Row<'_>) -> f64 {
+fn whitened_length(metric: &dyn Metric, row: Row<'_>) -> f64 {
     let hot = row.hot.iter().map(|&j| (j as usize, 1.0));
-    let entries = row.numeric.iter().copied().enumerate().chain(hot);
-    (row.scale * sum_of_squares(&whitener.sum(entries)).sqrt()).max(f64::MIN_POSITIVE)
+    let mut entries = row.numeric.iter().copied().enumerate().chain(hot);
+    (row.scale * norm(&metric.whitened(&mut entries))).max(f64::MIN_POSITIVE)
 }

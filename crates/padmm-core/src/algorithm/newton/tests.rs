@@ -5,13 +5,16 @@ use padmm_privacy::{
     RequiredCertificate, Schedule, SumRound, SumSchedule, Terms,
 };
 
-use super::metric::{Metric, Moments, Shape};
+use super::metric::Shape;
+use super::records::Whitener;
 use super::*;
 use crate::algorithm::LocalProblem;
-use crate::data::Dataset;
+use crate::data::{Dataset, FeatureSpace};
 use crate::loss::Loss;
 use crate::matrix::Square;
-use crate::regularizer::RegularizerTerm;
+use crate::objective::{Objective, ObjectiveBuffers, Part};
+use crate::regularizer::{Regularizer, RegularizerTerm};
+use crate::solver::Solver;
 
 /// Our order of columns is number, two categories, intercept; the specification has the number third.
 const PLACES: [usize; 4] = [1, 2, 0, 3];
@@ -90,7 +93,9 @@ fn a_run_without_noise_is_that_of_the_specification() {
         shares: rule.shares(),
         voices: Voices::equal(2, 3.0),
         noise,
+        link: Link::of(Loss::Logistic),
         penalty: vec![PENALTY; 4],
+        absolute: vec![0.0; 4],
         learned: None,
         digest: StateDigest::default(),
         model: PublicVector::zeros(4),
@@ -107,16 +112,13 @@ fn a_run_without_noise_is_that_of_the_specification() {
             .iter()
             .map(|problem| match &state.learned {
                 None => released(records::moments(problem, &state.layout), Terms::NonNegative, 9, 3).0,
-                Some(l) => {
-                    let sum = records::gradient(problem, &l.whitener, l.metric.clip, &l.estimate.point);
-                    released(sum, Terms::Signed, 4, 3).0
-                }
+                Some(l) => released(l.metric.sum(problem, &l.point), Terms::Signed, 4, 3).0,
             })
             .collect();
         state.finish_turn(turn, Some(&said[0]), &[Arc::new(said[1].clone())]);
         if turn == 1 {
             let metric = &state.learned.as_ref().unwrap().metric;
-            near(&[metric.clip], &[0.339_449_10], 2e-6);
+            near(&[metric.clip()], &[0.339_449_10], 2e-6);
         } else {
             near(state.model().as_slice(), &expected[turn as usize - 2], 2e-6);
         }
@@ -143,10 +145,123 @@ fn the_metric_and_the_start_are_those_of_the_specification() {
     let rule = Rule::pick(4, 1e-3, MU);
     assert_eq!(rule.rounds, 24);
     let rounds_noise = 2e-3 / (MU * (1.0 - FIRST_SHARE).sqrt());
-    let (metric, estimate) =
-        Metric::learn(&layout(), &rule, &moments(labels, 1e-3), vec![PENALTY; 4], rounds_noise).unwrap();
-    near(&[metric.clip], &[1.329_446_97], 2e-6);
-    near(&estimate.point, &ours([-0.911_024_90, 0.260_886_85, 2.072_099_70, -0.650_138_05]), 2e-5);
+    let lesson = Lesson {
+        layout: &layout(),
+        rule: &rule,
+        link: Link::of(Loss::Logistic),
+        moments: &moments(labels, 1e-3),
+        penalty: &[PENALTY; 4],
+        rounds_noise,
+    };
+    let (metric, start) = FullMetric::learn(&lesson).unwrap();
+    near(&[metric.clip()], &[1.329_446_97], 2e-6);
+    near(&start, &ours([-0.911_024_90, 0.260_886_85, 2.072_099_70, -0.650_138_05]), 2e-5);
+}
+
+/// Records of two categorical columns, two numbers and an intercept, with a label that depends on all but the last column.
+fn made_up(loss: Loss, n_categories: usize, n: usize) -> (Dataset, FeatureSpace) {
+    let p = 2 + n_categories + 3 + 1;
+    let space = FeatureSpace {
+        n_numeric: 2,
+        groups: vec![0..1, 1..2, 2..2 + n_categories, 2 + n_categories..p - 1],
+        intercept: Some(p - 1),
+        names: (0..p).map(|j| format!("column {j}")).collect(),
+    };
+    let mut data = Dataset::new(p, 2, 3, 1.0);
+    let mut state = 1u64;
+    let mut uniform = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 11) as f64 / (1u64 << 53) as f64
+    };
+    for r in 0..n {
+        let (x, category) = ([uniform(), uniform()], r % n_categories);
+        let signal = 3.0 * (x[0] - 0.5) + ((category as f64 * 0.7).sin());
+        let label = if loss.is_classification() {
+            if 0.3 * signal + uniform() - 0.5 > 0.0 { 1.0 } else { -1.0 }
+        } else {
+            (0.5 + 0.15 * signal + 0.1 * (uniform() - 0.5)).clamp(0.0, 1.0)
+        };
+        let other = 2 + n_categories + (uniform() * 3.0) as usize;
+        data.push(&x, &[(2 + category) as u32, other as u32, p as u32 - 1], label);
+    }
+    (data, space)
+}
+
+/// With noise that hardly matters, every loss and regulariser comes to its optimum, in either form of the metric.
+#[test]
+fn a_run_with_little_noise_finds_the_optimum() {
+    let cases = [
+        (Loss::Logistic, Regularizer::L2 { strength: 1e-3 }, 5, 0.01),
+        (Loss::HuberizedHinge { width: 0.5 }, Regularizer::L2 { strength: 1e-3 }, 5, 0.03),
+        (Loss::Huber { width: 0.1 }, Regularizer::L2 { strength: 1e-4 }, 5, 0.01),
+        (Loss::Logistic, Regularizer::L1 { strength: 2e-3 }, 5, 0.01),
+        (Loss::Huber { width: 0.1 }, Regularizer::L1 { strength: 1e-3 }, 5, 0.01),
+        (Loss::Logistic, Regularizer::ElasticNet { strength: 2e-3, l1_ratio: 0.5 }, 5, 0.01),
+        (Loss::Logistic, Regularizer::L2 { strength: 1e-4 }, 1200, 0.05),
+        (Loss::Logistic, Regularizer::L1 { strength: 2e-5 }, 1200, 0.05),
+    ];
+    for (loss, regularizer, n_categories, most) in cases {
+        let (records, space) = made_up(loss, n_categories, 3600);
+        let term = RegularizerTerm::new(&regularizer, &space, 1.0);
+        let rehearsal = Rehearsal {
+            records: &records,
+            space: &space,
+            loss,
+            regularizer: &term,
+            noise_factor: 1e-9,
+            mu: 1.0,
+            rounds: None,
+        };
+        let model = rehearsal.run(&mut || 0.5);
+        let parts = [Part::mean(&records)];
+        let objective = Objective::new(&parts, loss, &term, &[], 1e-9);
+        let value = |x: &[f64]| objective.value(x, &mut ObjectiveBuffers::default());
+        let constant = {
+            let mut best = vec![0.0; records.n_features()];
+            let at = |t: f64, x: &mut Vec<f64>| {
+                x[records.n_features() - 1] = t;
+                value(x)
+            };
+            (-300..=300).map(|k| at(f64::from(k) * 0.02, &mut best)).fold(f64::INFINITY, f64::min)
+        };
+        let best = value(&Solver::new().solve(&objective, &vec![0.0; records.n_features()], 1e-6).point);
+        let lost = (value(&model) - best) / (constant - best);
+        let case = format!("{loss}, {regularizer}, {n_categories} categories");
+        assert!(lost < most, "{case}: {lost} of what there is to gain is lost");
+        if term.is_nonsmooth() {
+            // The last column's three categories say nothing.
+            let zeros = model.iter().filter(|v| **v == 0.0).count();
+            assert!(zeros >= 2, "{case}: {zeros} zeros in {model:?}");
+        }
+    }
+}
+
+/// More noise than a thousand columns can bear leaves the base rate's model.
+#[test]
+fn too_much_noise_for_many_columns_leaves_the_base_rate() {
+    let (records, space) = made_up(Loss::Logistic, 1200, 1200);
+    let term = RegularizerTerm::new(&Regularizer::L2 { strength: 1e-3 }, &space, 1.0);
+    let rehearsal = Rehearsal {
+        records: &records,
+        space: &space,
+        loss: Loss::Logistic,
+        regularizer: &term,
+        noise_factor: 1.0 / 1200.0,
+        mu: 0.3,
+        rounds: None,
+    };
+    let mut turn = 0u64;
+    let model = rehearsal.run(&mut || {
+        turn += 1;
+        // Twelve numbers between 0 and 1 make a normal one.
+        let of = |k: u64| ((turn * 12 + k) as f64 * 0.754_877_666_246_692_7).fract();
+        (0..12).map(of).sum::<f64>() - 6.0
+    });
+    let parts = [Part::mean(&records)];
+    let none = RegularizerTerm::none();
+    let objective = Objective::new(&parts, Loss::Logistic, &none, &[], 0.0);
+    let loss = objective.value(&model, &mut ObjectiveBuffers::default());
+    assert!(loss < 1.05 * std::f64::consts::LN_2, "{loss}");
 }
 
 #[test]
