@@ -3,7 +3,7 @@
 use clap::{Arg, ArgMatches, Command, value_parser};
 use padmm_core::algorithm::{self, AlgorithmKind};
 use padmm_core::graph::GraphSpec;
-use padmm_core::plan::PlanDraft;
+use padmm_core::plan::{AUTO, PlanDraft};
 use padmm_core::settings::{Kind, Setting, Settings, plan_settings};
 
 /// A flag for each of `settings`.
@@ -50,7 +50,8 @@ pub fn given(matches: &ArgMatches, settings: &[Setting]) -> Settings {
     given
 }
 
-/// The flags of `padmm-site plan new`: those settings that sites have to agree on, with the names and defaults of `padmm simulate`.
+/// The flags of `padmm-site plan new`: those settings that sites have to agree on, with the names and defaults of `padmm simulate`, but
+/// for what the rule on public facts picks unless a flag does: algorithm, weights and rounds.
 #[derive(Clone, Debug)]
 pub struct PlanFlags(Settings);
 
@@ -65,14 +66,16 @@ impl PlanFlags {
 
     /// The plan without its sites. An algorithm that does not run between sites is refused by name.
     pub fn draft(&self) -> anyhow::Result<PlanDraft> {
-        if let Some(name) = self.0.text("algorithm") {
+        let by_rule = Settings::default().with("algorithm", AUTO).with("weights", AUTO);
+        let settings = self.0.clone().or(by_rule);
+        if let Some(name) = settings.text("algorithm").filter(|name| name != AUTO) {
             anyhow::ensure!(
                 AlgorithmKind::named(&name, &algorithm::ALL).is_some(),
                 "--algorithm {name} is not known here; if `padmm algorithms` lists it, it is for simulation only: use {}",
                 AlgorithmKind::names_between_sites()
             );
         }
-        Ok(self.0.draft(&algorithm::ALL)?)
+        Ok(settings.draft(&algorithm::ALL)?)
     }
 
     /// Which sites talk to each other: all of them, unless a flag says otherwise.

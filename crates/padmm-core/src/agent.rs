@@ -14,6 +14,7 @@ use crate::algorithm::{
 };
 use crate::calibration::Solvability;
 use crate::message::{Content, Incoming, Outgoing, Recipients, SiteIndex, Stage, StateDigest, Turn};
+use crate::privacy_noise::PrivacyNoise;
 use crate::regularizer::norm_up;
 use crate::solvable::Judgement;
 use crate::solver::Solver;
@@ -60,6 +61,8 @@ pub struct Outcome {
     pub last: PublicVector,
     /// The weighted average over rounds, and over sites by gossip (EQUATIONS §2, "what a site keeps").
     pub smoothed: PublicVector,
+    /// How far privacy noise may have moved the model, where the algorithm can tell.
+    pub privacy_noise: Option<PrivacyNoise>,
 }
 
 /// One site's side of a run.
@@ -116,7 +119,8 @@ impl Agent {
             calibration: &setup.calibration,
             regularizer: &problem.penalty,
         });
-        setup::check_calibration(&setup.calibration, &*algorithm, &problem);
+        let solves = settings.algorithm.spec().solves();
+        setup::check_calibration(&setup.calibration, &*algorithm, solves, &problem);
         let mut agent = Self {
             site: setup.site,
             kind: settings.algorithm,
@@ -397,8 +401,11 @@ impl Agent {
 
     /// The models, once the run is over.
     pub fn outcome(&self) -> Option<Outcome> {
-        (self.phase == Phase::Done)
-            .then(|| Outcome { last: self.model().clone(), smoothed: self.average.clone() })
+        (self.phase == Phase::Done).then(|| Outcome {
+            last: self.model().clone(),
+            smoothed: self.average.clone(),
+            privacy_noise: self.algorithm.privacy_noise(),
+        })
     }
 
     /// `x̃_i`, what the agent last said through the gate.

@@ -17,6 +17,10 @@ impl Square {
         Self { n, values: vec![0.0; n * n] }
     }
 
+    pub(crate) fn n(&self) -> usize {
+        self.n
+    }
+
     pub(crate) fn row(&self, i: usize) -> &[f64] {
         &self.values[i * self.n..(i + 1) * self.n]
     }

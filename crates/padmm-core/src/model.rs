@@ -9,6 +9,7 @@
 use crate::data::Dataset;
 use crate::loss::Loss;
 use crate::own::{NEVER_SENT, OwnFit};
+use crate::privacy_noise::PrivacyNoise;
 use crate::schema::Schema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -63,6 +64,14 @@ pub enum ModelError {
     /// A coefficient that is infinite or not a number.
     #[error("the coefficient of `{name}` is not finite")]
     NotFinite { name: String },
+    /// What is said about privacy noise does not belong to the coefficients.
+    #[error(
+        "the model's privacy_noise needs {expected} standard deviations, one for each coefficient, and as many rows of covariances; the file has been altered"
+    )]
+    PrivacyNoise {
+        /// Coefficients of the model.
+        expected: usize,
+    },
     /// A loss that no run has: its width is not positive, or it is for the other kind of label.
     #[error("the model's loss, {loss}, does not fit {with}; the file has been altered")]
     Loss { loss: String, with: &'static str },
@@ -99,6 +108,7 @@ pub struct Model {
     values: Vec<f64>,
     privacy: Option<serde_json::Value>,
     provenance: Provenance,
+    privacy_noise: Option<PrivacyNoise>,
     own: Option<serde_json::Value>,
 }
 
@@ -111,6 +121,9 @@ struct ModelFile {
     coefficients: Vec<Coefficient>,
     privacy: Option<serde_json::Value>,
     provenance: Provenance,
+    /// Where the algorithm can tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    privacy_noise: Option<PrivacyNoise>,
     /// What a site's own model says about itself; absent from all others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     own: Option<serde_json::Value>,
@@ -147,6 +160,10 @@ impl Model {
                 return Err(ModelError::NotFinite { name: expected });
             }
         }
+        let n = file.coefficients.len();
+        if file.privacy_noise.as_ref().is_some_and(|noise| !noise.fits(n)) {
+            return Err(ModelError::PrivacyNoise { expected: n });
+        }
         Ok(Self {
             schema: file.schema,
             loss: file.loss,
@@ -154,6 +171,7 @@ impl Model {
             coefficients: file.coefficients,
             privacy: file.privacy,
             provenance: file.provenance,
+            privacy_noise: file.privacy_noise,
             own: file.own,
         })
     }
@@ -182,6 +200,7 @@ impl From<Model> for ModelFile {
             coefficients: model.coefficients,
             privacy: model.privacy,
             provenance: model.provenance,
+            privacy_noise: model.privacy_noise,
             own: model.own,
         }
     }
@@ -206,7 +225,27 @@ impl Model {
         let coefficient = |(name, &value)| Coefficient { name, value };
         let coefficients = names.into_iter().zip(values).map(coefficient).collect();
         let format = FORMAT.to_owned();
-        ModelFile { format, schema, loss, coefficients, privacy, provenance, own: None }.try_into()
+        let file = ModelFile {
+            format,
+            schema,
+            loss,
+            coefficients,
+            privacy,
+            provenance,
+            privacy_noise: None,
+            own: None,
+        };
+        file.try_into()
+    }
+
+    /// The same model with what is known of how far privacy noise may have moved it.
+    pub fn with_privacy_noise(mut self, noise: Option<PrivacyNoise>) -> Result<Self, ModelError> {
+        let expected = self.values.len();
+        if noise.as_ref().is_some_and(|noise| !noise.fits(expected)) {
+            return Err(ModelError::PrivacyNoise { expected });
+        }
+        self.privacy_noise = noise;
+        Ok(self)
     }
 
     /// The site's own model that [`crate::own::fit`] made of this joint one. It is marked, and stays so in every file.
@@ -268,6 +307,11 @@ impl Model {
     /// The privacy statement of the run; `None` if it was not private.
     pub fn privacy(&self) -> Option<&serde_json::Value> {
         self.privacy.as_ref()
+    }
+
+    /// How far privacy noise may have moved the coefficients; `None` where the algorithm cannot tell.
+    pub fn privacy_noise(&self) -> Option<&PrivacyNoise> {
+        self.privacy_noise.as_ref()
     }
 
     /// Which program and which algorithm made it; nothing in it is about records.

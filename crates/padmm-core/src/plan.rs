@@ -1,5 +1,6 @@
 //! What a run is: a draft that anybody can fill in, and the checked plan that alone can run.
 
+mod open;
 mod own;
 mod weights;
 
@@ -13,6 +14,7 @@ use crate::loss::Loss;
 use crate::regularizer::Regularizer;
 use crate::schema::Schema;
 
+pub use open::{AUTO, Open};
 pub use own::{OwnSetting, OwnSettings};
 pub use weights::SiteWeights;
 
@@ -62,6 +64,9 @@ pub struct PlanDraft {
     /// Settings that the algorithm does not share with others.
     #[serde(flatten)]
     pub own: OwnSettings,
+    /// What the rule on public facts is to pick once the sites are known ([`Plan::for_network`]); nothing in any file.
+    #[serde(skip)]
+    pub open: Open,
 }
 
 impl PlanDraft {
@@ -110,6 +115,7 @@ impl Default for PlanDraft {
             output: Output::Smoothed,
             weights: SiteWeights::Records,
             own: OwnSettings::default(),
+            open: Open::default(),
         }
     }
 }
@@ -176,7 +182,8 @@ impl PlanDraft {
         )?;
         in_range("decay", self.decay, self.decay > 0.0 && self.decay <= 1.0, "above 0 and at most 1")?;
         let by_rule = self.rounds == 0 && self.algorithm.spec().has_rule_for_rounds();
-        in_range("rounds", f64::from(self.rounds), self.rounds >= 1 || by_rule, "at least 1")?;
+        let (fewest, rule) = self.algorithm.spec().fewest_rounds();
+        in_range("rounds", f64::from(self.rounds), self.rounds >= fewest || by_rule, rule)?;
         if let Some(penalty) = self.penalty {
             in_range("penalty", penalty, positive(penalty), "a positive number")?;
         }
@@ -316,8 +323,12 @@ impl Plan {
         self.decay
     }
 
-    /// The same plan with what the algorithm's rule makes of the sites' public facts, where the plan left it to the rule.
+    /// The same plan with what rules make of the sites' public facts, where the plan left it to them: algorithm and weights
+    /// ([`crate::advice::recommend`]), and the rounds of algorithms that have a rule of their own for that.
     pub fn for_network(self, network: &NetworkFacts<'_>) -> Result<Self, PlanError> {
+        if self.draft.open != Open::default() {
+            return open::close(&self, network)?.for_network(network);
+        }
         let by_rule = self.draft.algorithm.spec().rounds_by_rule(&self.draft, network);
         match by_rule.filter(|_| self.draft.rounds == 0) {
             Some(rounds) => PlanDraft { rounds, ..self.draft }.check(),
@@ -339,6 +350,7 @@ impl Plan {
             rounds,
             sensitivity: if of_the_paper { self.draft.sensitivity } else { SensitivityBasis::Record },
             own: OwnSettings::default(),
+            open: Open::default(),
             ..self.draft.clone()
         }
         .check()

@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::algorithm::AlgorithmKind;
 use crate::graph::{GraphError, GraphSpec};
 use crate::loss::Loss;
-use crate::plan::{Output, OwnSetting, OwnSettings, PlanDraft, SiteWeights};
+use crate::plan::{AUTO, Open, Output, OwnSetting, OwnSettings, PlanDraft, SiteWeights};
 use crate::regularizer::Regularizer;
 
 /// What everybody has to know about a setting: name, kind and meaning.
@@ -137,7 +137,10 @@ pub fn plan_settings(algorithms: &[AlgorithmKind]) -> Vec<Setting> {
             Algorithm,
             Text,
             "NAME",
-            format!("{}; `padmm algorithms` describes them [default: p-admm]", or_list(&names)),
+            format!(
+                "{}, or auto: by a rule on public facts; `padmm algorithms` describes them [default: p-admm; in `plan new` auto]",
+                names.join(", ")
+            ),
         ),
         setting(
             "graph",
@@ -184,7 +187,7 @@ pub fn plan_settings(algorithms: &[AlgorithmKind]) -> Vec<Setting> {
             Algorithm,
             Text,
             "WHICH",
-            "How much a site counts: records (every record the same), sites (every site the same, as in the paper) or damped (records of small sites less) [default: records]",
+            "How much a site counts: records (every record the same), sites (every site the same, as in the paper), damped (records of small sites less) or auto, by a rule on public facts [default: records; in `plan new` auto]",
         ),
         setting("epsilon", Privacy, Number, "E", "Total privacy loss ε of every site [default: 5]"),
         setting("delta", Privacy, Number, "D", "δ [default: 0.0001]"),
@@ -230,14 +233,6 @@ fn own_settings(algorithms: &[AlgorithmKind]) -> Vec<Setting> {
         setting(own.name, Group::Algorithm, Kind::Number, own.value, help)
     };
     found.into_iter().map(declare).collect()
-}
-
-fn or_list(names: &[&str]) -> String {
-    match names {
-        [] => String::new(),
-        [one] => (*one).to_owned(),
-        [first @ .., last] => format!("{} or {last}", first.join(", ")),
-    }
 }
 
 /// Why settings do not make a plan. Settings stand in backticks, as in a file; [`as_flags`] and [`as_keywords`] write them the way
@@ -416,7 +411,9 @@ impl Settings {
     /// The plan that these settings describe, which may run any of `algorithms`; still to be checked.
     pub fn draft(&self, algorithms: &[AlgorithmKind]) -> Result<PlanDraft, SettingsError> {
         let default = PlanDraft::default();
-        let names: Vec<(&str, AlgorithmKind)> = algorithms.iter().map(|kind| (kind.name(), *kind)).collect();
+        let open = Open::of(self)?;
+        let mut names: Vec<_> = algorithms.iter().map(|kind| (kind.name(), *kind)).collect();
+        names.push((AUTO, default.algorithm));
         let accountants = [
             ("exact", AccountantKind::Exact),
             ("paper", AccountantKind::Paper),
@@ -427,13 +424,14 @@ impl Settings {
             ("records", SiteWeights::Records),
             ("sites", SiteWeights::Sites),
             ("damped", SiteWeights::Damped),
+            (AUTO, default.weights),
         ];
         let outputs = [("smoothed", Output::Smoothed), ("last", Output::Last)];
         let algorithm = self.named("algorithm", &names)?.unwrap_or(default.algorithm);
         let default_rounds = if algorithm.spec().has_rule_for_rounds() { 0 } else { default.rounds };
         Ok(PlanDraft {
             algorithm,
-            rounds: self.typed("rounds", "a whole number from 1 on")?.unwrap_or(default_rounds),
+            rounds: self.rounds()?.filter(|_| !open.algorithm).unwrap_or(default_rounds),
             penalty: self.number("penalty")?,
             decay: self.number("decay")?.unwrap_or(default.decay),
             epsilon: self.number("epsilon")?.unwrap_or(default.epsilon),
@@ -447,7 +445,13 @@ impl Settings {
             output: self.named("output", &outputs)?.unwrap_or(default.output),
             weights: self.named("weights", &weights)?.unwrap_or(default.weights),
             own: self.own(algorithms)?,
+            open,
         })
+    }
+
+    /// The rounds, if they are set.
+    pub(crate) fn rounds(&self) -> Result<Option<u32>, SettingsError> {
+        self.typed("rounds", "a whole number from 1 on")
     }
 
     /// Who talks to whom: as set, else what the algorithm needs, else everybody with everybody.

@@ -115,6 +115,14 @@ impl Model {
         self.inner.values().to_vec().into_pyarray(py)
     }
 
+    /// Standard deviation that privacy noise has put on each coefficient, and the covariance of every two; none where the algorithm
+    /// cannot tell.
+    #[expect(clippy::type_complexity, reason = "a vector and a matrix, as Python takes them")]
+    fn privacy_noise(&self) -> Option<(Vec<f64>, Option<Vec<Vec<f64>>>)> {
+        let noise = self.inner.privacy_noise()?;
+        Some((noise.standard_deviations.clone(), noise.covariance.clone()))
+    }
+
     /// The texts that the two classes are predicted as, negative first; none for regression.
     #[getter]
     fn classes(&self) -> Option<(String, String)> {

@@ -1,9 +1,8 @@
 //! What a simulation leaves, for Python.
 
 use numpy::{IntoPyArray, PyArray1};
-use padmm_core::model::Provenance;
 use padmm_core::schema::Schema;
-use padmm_sim::{PreparedSimulation, Record};
+use padmm_sim::{Kept, PreparedSimulation, Record};
 use pyo3::prelude::*;
 
 use crate::errors::Failure;
@@ -14,7 +13,7 @@ use crate::trace::Trace;
 /// What the working thread hands over.
 pub struct Finished {
     record: Record,
-    model: Vec<f64>,
+    model: Kept,
     /// The privacy report of each site, as JSON.
     sites: serde_json::Value,
     memory_bytes: usize,
@@ -22,7 +21,7 @@ pub struct Finished {
 
 impl Finished {
     /// Of a simulation that has run.
-    pub fn new(simulation: &PreparedSimulation, record: Record, model: Vec<f64>) -> Self {
+    pub fn new(simulation: &PreparedSimulation, record: Record, model: Kept) -> Self {
         let site =
             |(agent, site): (&padmm_core::calibration::SiteCalibration, &padmm_sim::record::SiteRecord)| {
                 let report = agent.noise.as_ref().map(|noise| noise.report());
@@ -92,7 +91,7 @@ impl SimulationResult {
 
     /// The first site's kept model of the first run.
     fn coefficients<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
-        self.finished.model.clone().into_pyarray(py)
+        self.finished.model.values.clone().into_pyarray(py)
     }
 
     /// Wall time of the runs, without reading and preparing.
@@ -109,20 +108,7 @@ impl SimulationResult {
 
     /// The model, as the command writes it to `model.json`.
     fn model(&self) -> PyResult<Model> {
-        let record = &self.finished.record;
-        let settings = record.setting.plan.settings();
-        let text = |value: serde_json::Value| value.as_str().unwrap_or_default().to_owned();
-        let wrong = |e: serde_json::Error| Failure::general(e.to_string());
-        let provenance = Provenance {
-            version: record.version.clone(),
-            algorithm: settings.algorithm.name().to_owned(),
-            output: text(serde_json::to_value(settings.output).map_err(wrong)?),
-        };
-        let privacy = record.privacy.as_ref().map(serde_json::to_value).transpose().map_err(wrong)?;
-        let model = &self.finished.model;
-        let schema = settings.schema_of_model(self.schema.clone());
-        let inner = padmm_core::model::Model::new(schema, settings.loss, model, privacy, provenance)
-            .map_err(Failure::from)?;
-        Ok(Model { inner })
+        let Finished { record, model, .. } = &self.finished;
+        Ok(Model { inner: model.model(record, self.schema.clone()).map_err(Failure::from)? })
     }
 }

@@ -11,6 +11,7 @@ use padmm_core::algorithm::AlgorithmKind;
 use padmm_core::calibration::{Calibration, NetworkFacts};
 use padmm_core::data::Dataset;
 use padmm_core::graph::GraphSpec;
+use padmm_core::plan::AUTO;
 use padmm_core::schema::Sites as OfRecords;
 use padmm_core::settings::Setting;
 use padmm_data::{Source, load};
@@ -44,9 +45,19 @@ fn read_settings(json: &str) -> Result<Settings, Failure> {
 pub(crate) fn check_settings(json: &str) -> PyResult<String> {
     let settings = read_settings(json)?;
     let setting = SimulationPlan::from_settings(&settings, "", false, false).map_err(Failure::from)?;
-    to_json(&serde_json::json!({
+    let mut checked = serde_json::json!({
         "plan": setting.plan, "graph": setting.graph, "seed": setting.seed, "runs": setting.runs,
-    }))
+    });
+    // What is picked once the sites are known.
+    let open = &setting.plan.settings().open;
+    if open.algorithm {
+        checked["plan"]["algorithm"] = AUTO.into();
+        checked["plan"]["rounds"] = open.rounds.unwrap_or(0).into();
+    }
+    if open.weights {
+        checked["plan"]["weights"] = AUTO.into();
+    }
+    to_json(&checked)
 }
 
 /// The settings of a `plan.toml` as JSON; keys that say where the records are come apart.
@@ -96,7 +107,8 @@ pub(crate) fn calibration(json: &str, schema: &Schema, n_records: Vec<usize>) ->
     let space = schema.inner.feature_space();
     let norm_bound = schema.inner.norm_bound();
     let network = NetworkFacts { graph: &graph, n_records: &n_records, space: &space, norm_bound };
-    let calibration = Calibration::derive(&setting.plan, &network).map_err(Failure::from)?;
+    let plan = setting.plan.for_network(&network).map_err(Failure::from)?;
+    let calibration = Calibration::derive(&plan, &network).map_err(Failure::from)?;
     let site = |agent: &padmm_core::calibration::SiteCalibration| {
         serde_json::json!({
             "records": agent.n_records, "degree": agent.degree, "modulus": agent.modulus,

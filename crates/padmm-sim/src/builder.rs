@@ -3,8 +3,8 @@
 use padmm_core::algorithm::AlgorithmKind;
 use padmm_core::graph::{Graph, GraphSpec};
 use padmm_core::loss::Loss;
-use padmm_core::model::{Model, Provenance};
-use padmm_core::plan::{Output, PlanDraft};
+use padmm_core::model::Model;
+use padmm_core::plan::PlanDraft;
 use padmm_core::regularizer::Regularizer;
 use padmm_core::schema::{Encoded, Schema};
 use padmm_data::Loaded;
@@ -205,23 +205,11 @@ impl Simulation {
     /// See [`Simulation::run`].
     pub fn watch(self, watch: &(dyn Fn(Progress) -> bool + Sync)) -> Result<Finished, SimError> {
         let (simulation, schema) = self.ready()?;
-        let (record, values) = simulation.run_all(watch)?;
+        let (record, kept) = simulation.run_all(watch)?;
         let reports = simulation.calibration().agents.iter().filter_map(|agent| agent.noise.as_ref());
         let worst =
             reports.map(|noise| noise.report()).max_by(|a, b| a.epsilon_exact.total_cmp(&b.epsilon_exact));
-        let settings = simulation.plan().settings();
-        let provenance = Provenance {
-            version: record.version.clone(),
-            algorithm: settings.algorithm.name().to_owned(),
-            output: match settings.output {
-                Output::Smoothed => "smoothed",
-                Output::Last => "last",
-            }
-            .to_owned(),
-        };
-        let privacy = record.privacy.as_ref().and_then(|privacy| serde_json::to_value(privacy).ok());
-        let model =
-            Model::new(settings.schema_of_model(schema), settings.loss, &values, privacy, provenance)?;
+        let model = kept.model(&record, schema)?;
         Ok(Finished { record, model, privacy: Privacy(worst) })
     }
 

@@ -4,6 +4,7 @@
 #![warn(clippy::unwrap_used)]
 
 mod builder;
+mod kept;
 pub mod metrics;
 pub mod noise;
 mod optimum;
@@ -15,6 +16,7 @@ mod spent;
 pub mod split;
 
 pub use builder::{Finished, Privacy, Simulation, Topology};
+pub use kept::Kept;
 pub use noise::InsecureSeededNoise;
 pub use padmm_core::settings::Settings;
 pub use record::Record;

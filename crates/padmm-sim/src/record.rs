@@ -3,6 +3,7 @@
 use padmm_core::algorithm::AlgorithmKind;
 use padmm_core::metrics::{BestConstant, Recalibration};
 use padmm_core::plan::{Plan, PlanDraft};
+use padmm_core::privacy_noise::PrivacyNoise;
 use padmm_privacy::{Compositions, PrivacyReport, Schedule, SensitivityBasis};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -224,6 +225,9 @@ pub struct RunRecord {
     /// What each site would make of the model for itself; empty if that was not asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub own_models: Vec<SiteModels>,
+    /// How far privacy noise may have moved the first site's model, where the algorithm can tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub privacy_noise: Option<PrivacyNoise>,
 }
 
 /// A mean over runs, with their spread.

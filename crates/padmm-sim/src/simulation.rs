@@ -16,11 +16,13 @@ use padmm_core::graph::{Graph, GraphSpec};
 use padmm_core::metrics::BestConstant;
 use padmm_core::own::OwnInputs;
 use padmm_core::plan::{Output, Plan};
+use padmm_core::privacy_noise::PrivacyNoise;
 use padmm_core::schema::Encoded;
 use padmm_privacy::{PrivacyReport, PublicVector, Schedule};
 use rayon::prelude::*;
 
 use crate::SimError;
+use crate::kept::Kept;
 use crate::metrics::{
     Evaluation, ModelMetrics, RoundMetrics, RunObjective, center, mean_line, panel, spread,
 };
@@ -129,7 +131,7 @@ pub fn simulate(
     setting: SimulationPlan,
     encoded: Encoded,
     watch: &(dyn Fn(Progress) + Sync),
-) -> Result<(Record, Vec<f64>), SimError> {
+) -> Result<(Record, Kept), SimError> {
     PreparedSimulation::prepare(setting, encoded)?.run_all(&|progress| {
         watch(progress);
         true
@@ -247,7 +249,7 @@ impl PreparedSimulation {
 
     /// Runs everything; returns the record and the first site's kept model of the first run. `watch` hears of every round and says
     /// whether to continue.
-    pub fn run_all(&self, watch: &(dyn Fn(Progress) -> bool + Sync)) -> Result<(Record, Vec<f64>), SimError> {
+    pub fn run_all(&self, watch: &(dyn Fn(Progress) -> bool + Sync)) -> Result<(Record, Kept), SimError> {
         let start = Instant::now();
         let plan = &self.setting.plan;
         let is_private = plan.settings().algorithm.is_private();
@@ -272,10 +274,7 @@ impl PreparedSimulation {
             .collect::<Vec<_>>()
             .into_iter()
             .collect::<Result<_, _>>()?;
-        let model = match plan.settings().output {
-            Output::Smoothed => runs[0].outcomes[0].smoothed.as_slice().to_vec(),
-            Output::Last => runs[0].outcomes[0].last.as_slice().to_vec(),
-        };
+        let model = Kept::of(&runs[0].outcomes[0], plan.settings().output);
         let runs: Vec<RunRecord> = runs.into_iter().map(|r| r.record).collect();
         let mut record = self.record(runs);
         record.reference = reference;
@@ -372,6 +371,7 @@ impl PreparedSimulation {
             smoothed: self.scores(&smoothed),
             site_accuracy: self.site_tests.iter().zip(kept).map(at_site).collect(),
             own_models: if self.with_own_models { self.own_models(plan, kept) } else { vec![] },
+            privacy_noise: outcomes[0].privacy_noise.as_ref().map(PrivacyNoise::without_covariance),
         };
         agents
             .iter()

@@ -99,7 +99,7 @@ fn results_are_the_same_bits_for_any_number_of_threads() {
         let (record, model) = pool
             .install(|| simulate(SimulationPlan { holdout, ..setting(short()) }, encoded.clone(), &quiet))
             .unwrap();
-        (text(record), model.iter().map(|v| v.to_bits()).collect::<Vec<_>>())
+        (text(record), model.values.iter().map(|v| v.to_bits()).collect::<Vec<_>>())
     };
     let one = run(1);
     assert_eq!(one, run(2));
@@ -534,7 +534,7 @@ fn summaries_are_means_over_runs_and_the_csv_has_every_round() {
         assert_eq!(record.summary.evaluated_on, "held-out records");
         assert_eq!((record.setting.records.train, record.setting.records.test), (320, 80));
         assert!(record.reference.is_some());
-        assert_eq!(model.len(), 104);
+        assert_eq!(model.values.len(), 104);
         let csv = record.trace_csv();
         assert_eq!(csv.lines().count(), 1 + 9);
         let columns = csv.lines().next().unwrap().split(',').count();

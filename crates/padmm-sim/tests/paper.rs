@@ -536,5 +536,5 @@ fn at_epsilon_one_the_model_that_sites_keep_is_within_three_percent() {
     assert!(loss > best - 0.02, "and not better than a model can be: {loss}");
     let privacy = record.privacy.unwrap();
     assert!(privacy.epsilon_exact <= 1.0 && privacy.epsilon_paper > 1.0);
-    assert_eq!(model.len(), 104);
+    assert_eq!(model.values.len(), 104);
 }

@@ -7,14 +7,14 @@ use padmm_commands::progress;
 use padmm_commands::table::{align_right, plain};
 use padmm_commands::terminal::{print, print_json, start_threads};
 use padmm_core::algorithm::{CONSENSUS_NEWTON, P_ADMM};
-use padmm_core::model::{Model, Provenance};
+use padmm_core::plan::Plan;
 use padmm_data::{Loaded, load, write_model};
 use padmm_privacy::SensitivityBasis;
 use padmm_privacy::words::{delta_text, epsilon_text, noise_text, upper_text};
 use padmm_sim::metrics::ModelMetrics;
 use padmm_sim::own::{Scored, SiteModels};
 use padmm_sim::record::{MeanStd, Record};
-use padmm_sim::{PreparedSimulation, Progress, RunOptions, SimulationPlan};
+use padmm_sim::{Kept, PreparedSimulation, Progress, RunOptions};
 use serde_json::{Value, json};
 
 use crate::png::to_png;
@@ -68,8 +68,9 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         true
     };
     let Loaded { schema, encoded, .. } = loaded;
-    let folder_name = folder_name(&plan);
+    let dataset = plan.dataset.clone();
     let simulation = PreparedSimulation::prepare(plan, encoded)?.with_own_models(args.own);
+    let folder_name = folder_name(&dataset, simulation.plan());
     let folder = match args.out {
         Some(out) => OutFolder::at(&out)?,
         None => OutFolder::numbered(&folder_name)?,
@@ -124,15 +125,15 @@ fn recommended(simulation: &PreparedSimulation, record: &Record) -> anyhow::Resu
     )))
 }
 
-fn folder_name(plan: &SimulationPlan) -> String {
-    let dataset = Path::new(&plan.dataset).file_stem().map_or("data".into(), |s| s.to_string_lossy());
-    format!("{dataset}-{}", plan.plan.settings().algorithm.name())
+fn folder_name(dataset: &str, plan: &Plan) -> String {
+    let dataset = Path::new(dataset).file_stem().map_or("data".into(), |s| s.to_string_lossy());
+    format!("{dataset}-{}", plan.settings().algorithm.name())
 }
 
 fn write_outputs(
     record: &Record,
     schema: padmm_core::schema::Schema,
-    model: &[f64],
+    model: &Kept,
     out: &Path,
 ) -> anyhow::Result<()> {
     let write = |name: &str, bytes: &[u8]| padmm_data::write_atomically(&out.join(name), true, bytes);
@@ -140,15 +141,7 @@ fn write_outputs(
     let figure = crate::plot::figure(record);
     write("plot.svg", figure.to_svg().as_bytes())?;
     write("plot.png", &to_png(&figure, 2.0)?)?;
-    let settings = record.setting.plan.settings();
-    let provenance = Provenance {
-        version: record.version.clone(),
-        algorithm: settings.algorithm.name().to_owned(),
-        output: serde_json::to_value(settings.output)?.as_str().unwrap_or_default().to_owned(),
-    };
-    let privacy = record.privacy.as_ref().map(serde_json::to_value).transpose()?;
-    let model = Model::new(settings.schema_of_model(schema), settings.loss, model, privacy, provenance)?;
-    write_model(&out.join("model.json"), &model, true)?;
+    write_model(&out.join("model.json"), &model.model(record, schema)?, true)?;
     write("record.json", serde_json::to_string_pretty(record)?.as_bytes())?;
     let page = report::simulation(record);
     write("report.html", page.to_html().as_bytes())?;
@@ -192,6 +185,9 @@ fn contract(record: &Record) -> Value {
         "evaluated_on": s.evaluated_on,
         "seconds": record.seconds,
     });
+    if let Some(noise) = record.runs.first().and_then(|run| run.privacy_noise.as_ref()) {
+        answer["privacy_noise"] = json!(noise);
+    }
     let own: Vec<_> = record.runs.iter().map(|r| &r.own_models).filter(|m| !m.is_empty()).collect();
     if !own.is_empty() {
         answer["own_models"] = json!(own);

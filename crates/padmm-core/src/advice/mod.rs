@@ -25,7 +25,7 @@ use crate::data::Dataset;
 use crate::plan::{Plan, PlanDraft, PlanError, SiteWeights};
 use rehearse::{Outcome, Population, admm, is_newton};
 
-pub use recommend::{NOISY, Recommended, is_mostly_noise, recommend};
+pub use recommend::{NOISY, Recommended, is_mostly_noise, recommend, recommended_weights};
 pub use sites::{Alternative, SiteAdvice};
 
 /// Budgets that are compared unless others are asked for.

@@ -80,6 +80,7 @@ impl AgentSetup {
 pub(super) fn check_calibration(
     calibration: &SiteCalibration,
     algorithm: &dyn Algorithm,
+    solves: bool,
     problem: &LocalProblem,
 ) {
     assert_eq!(
@@ -91,7 +92,7 @@ pub(super) fn check_calibration(
     let is_bounded =
         |s: Solvability| s.bounds.covers(problem.data.n_records(), values, calibration.tolerance);
     assert!(calibration.solvability.is_none_or(is_bounded), "rounds are judged by bounds for these records");
-    let modulus = algorithm.modulus(problem.penalty.strong_convexity());
+    let modulus = if solves { algorithm.modulus(problem.penalty.strong_convexity()) } else { f64::INFINITY };
     assert!(
         modulus >= calibration.modulus,
         "the calibration is that of this penalty, degree and regulariser: `AlgorithmSpec::calibrate` assumed a modulus of {}, and \

@@ -33,7 +33,7 @@ mod shared_point;
 mod spec;
 mod token;
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use padmm_privacy::{Certified, Computed, Drawn, PublicVector};
 
@@ -54,6 +54,7 @@ use crate::data::Dataset;
 use crate::loss::Loss;
 use crate::message::StateDigest;
 use crate::objective::{Objective, Part};
+use crate::privacy_noise::PrivacyNoise;
 use crate::regularizer::RegularizerTerm;
 use crate::solvable::Demand;
 use crate::solver::{Solver, Status, proved};
@@ -215,8 +216,10 @@ pub trait Algorithm: Send {
     fn model(&self) -> &PublicVector;
 
     /// Strong convexity of the problems that [`Algorithm::compute`] solves, the smallest over rounds, where the
-    /// regulariser's part is `strong_convexity`.
-    fn modulus(&self, strong_convexity: f64) -> f64;
+    /// regulariser's part is `strong_convexity`. Only for algorithms that solve ([`AlgorithmSpec::solves`]).
+    fn modulus(&self, _strong_convexity: f64) -> f64 {
+        unreachable!("an algorithm that solves says how convex its problems are")
+    }
 
     /// The neighbour in place `slot` of those that are left is gone for good. Only for algorithms that
     /// [`AlgorithmKind::survives_loss`].
@@ -224,14 +227,23 @@ pub trait Algorithm: Send {
         unreachable!("this algorithm needs every neighbour")
     }
 
-    /// The dual variable `α_i`, where there is one.
-    fn dual(&self) -> &PublicVector;
+    /// The dual variable `α_i`; an empty vector where there is none.
+    fn dual(&self) -> &PublicVector {
+        &NO_DUAL
+    }
 
     /// The dual `λ_ij` of each edge that is left, where the dual is kept by edges.
     fn edge_duals(&self) -> &[PublicVector] {
         &[]
     }
+
+    /// How far privacy noise may have moved the model so far, where the algorithm can tell; from releases and public facts alone.
+    fn privacy_noise(&self) -> Option<PrivacyNoise> {
+        None
+    }
 }
+
+static NO_DUAL: LazyLock<PublicVector> = LazyLock::new(|| PublicVector::zeros(0));
 
 #[cfg(test)]
 mod tests {

@@ -89,7 +89,6 @@ struct PrivateGradientState {
     digest: StateDigest,
     /// `x`
     model: PublicVector,
-    no_dual: PublicVector,
 }
 
 /// Σ of every record's `clip(ℓ'(aᵀz), ± c/‖a‖) · a/c`.
@@ -142,17 +141,8 @@ impl Algorithm for PrivateGradientState {
         &self.model
     }
 
-    /// No problem is solved.
-    fn modulus(&self, _strong_convexity: f64) -> f64 {
-        f64::INFINITY
-    }
-
     fn drop_edge(&mut self, slot: usize) {
         self.voices.drop(slot);
-    }
-
-    fn dual(&self) -> &PublicVector {
-        &self.no_dual
     }
 }
 
@@ -187,7 +177,6 @@ impl AlgorithmSpec for PrivateGradient {
     fn start(&self, inputs: &AlgorithmInputs<'_>) -> Box<dyn Algorithm> {
         let rule = Rule::of(inputs.settings, inputs.n_features, inputs.norm_bound, inputs.n_records)
             .expect("the plan's budget is one");
-        let zeros = PublicVector::zeros(inputs.n_features);
         Box::new(PrivateGradientState {
             rule,
             voices: Voices::of(inputs),
@@ -195,8 +184,7 @@ impl AlgorithmSpec for PrivateGradient {
             shrinks: inputs.regularizer.prox_by_coordinate(rule.step, inputs.n_features),
             point: vec![0.0; inputs.n_features],
             digest: StateDigest::default(),
-            model: zeros.clone(),
-            no_dual: zeros,
+            model: PublicVector::zeros(inputs.n_features),
         })
     }
 
@@ -211,14 +199,6 @@ impl AlgorithmSpec for PrivateGradient {
 
     fn has_rule_for_rounds(&self) -> bool {
         true
-    }
-
-    fn solves(&self) -> bool {
-        false
-    }
-
-    fn is_averaged(&self) -> bool {
-        false
     }
 }
 

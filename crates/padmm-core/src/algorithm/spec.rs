@@ -60,15 +60,21 @@ pub trait AlgorithmSpec: fmt::Debug + Sync {
         false
     }
 
-    /// Whether rounds solve, and so must be judged by public numbers before they are charged; a sum over records cannot fail.
-    fn solves(&self) -> bool {
-        true
+    /// The fewest rounds that a plan may ask for, and the same in words, for the error.
+    fn fewest_rounds(&self) -> (u32, &'static str) {
+        (1, if self.has_rule_for_rounds() { "at least 1; 0 lets the rule choose" } else { "at least 1" })
     }
 
-    /// Whether a site keeps the average over rounds and sites, which makes up for noise that differs between them; else it keeps the last
-    /// model.
+    /// Whether rounds solve, and so must be judged by public numbers before they are charged. Where everybody hears everything, sites
+    /// send sums over their records, and a sum cannot fail.
+    fn solves(&self) -> bool {
+        self.audience() == Audience::Neighbours
+    }
+
+    /// Whether a site keeps the average over rounds and sites, which makes up for noise that differs between them. Where everybody hears
+    /// everything, all have the same model, and keep the last.
     fn is_averaged(&self) -> bool {
-        true
+        self.audience() == Audience::Neighbours
     }
 
     /// Of `rounds` rounds, those that an agent is charged for.

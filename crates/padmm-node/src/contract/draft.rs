@@ -90,8 +90,8 @@ pub struct ContractDraft {
 }
 
 impl ContractDraft {
-    /// A draft in which everything that can be derived is: edges from a graph, and from public facts the penalty, and the rounds where
-    /// the algorithm has a rule for them, if the settings leave them out.
+    /// A draft in which everything that can be derived is: edges from a graph, and from public facts algorithm and weights, the penalty,
+    /// and the rounds where the algorithm has a rule for them, if the settings leave them open.
     pub fn new(
         name: SiteName,
         schema: Schema,
@@ -112,7 +112,7 @@ impl ContractDraft {
         let network = NetworkFacts { graph: &graph, n_records: &n_records, space: &space, norm_bound };
         let plan = settings.check()?.for_network(&network)?;
         let mut settings = plan.settings().clone();
-        if settings.penalty.is_none() {
+        if settings.penalty.is_none() && settings.algorithm.spec().solves() {
             settings.penalty = Some(default_penalty(&plan, &network).map_err(CalibrationError::from)?);
         }
         Ok(Self {
@@ -168,7 +168,7 @@ impl ContractDraft {
         if settings.sensitivity != SensitivityBasis::Record {
             return Err(ContractError::Sensitivity);
         }
-        if settings.penalty.is_none() {
+        if settings.penalty.is_none() && settings.algorithm.spec().solves() {
             return Err(ContractError::NoPenalty);
         }
         if settings.loss.is_classification() != self.schema.label().is_binary() {

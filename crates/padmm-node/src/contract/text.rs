@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use padmm_core::algorithm::Audience;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -38,18 +39,23 @@ pub(super) fn write(contract: &Contract) -> String {
         schema_hash: &draft.schema_hash,
     };
     let edges: String = draft.edges.iter().map(|(a, b)| format!("  [\"{a}\", \"{b}\"],\n")).collect();
+    let hears = match draft.settings.algorithm.spec().audience() {
+        Audience::Neighbours => " A site's noisy models go to its neighbours only.",
+        Audience::Everybody => " What a site releases is passed on to all sites, with its signature.",
+    };
     let mut text = format!(
         "# A plan of padmm: what the sites named here agree to compute together, and what it may cost the people in their\n\
          # records. Nothing in it is secret. Before accepting it: padmm-site plan check FILE\n\
          # Its hash (comments and layout do not count): {}\n\
          {}\n\
-         # Who sends noisy models to whom. A site's models go to its neighbours only.\n\
+         # Who sends to whom.{}\n\
          edges = [\n{edges}]\n\n\
          # What is computed. `epsilon` and `delta` bound what one record of a site can change in all that the site sends, over\n\
-         # all rounds together; `penalty` was fixed from public numbers alone.\n{}\n\
+         # all rounds together. Algorithm, weights, rounds and penalty were named, or fixed from public numbers alone.\n{}\n\
          # What happens if a site is not heard of: the others wait, or its neighbours leave it behind after some seconds.\n{}",
         contract.hash(),
         part(&head),
+        hears,
         table("settings", &draft.settings),
         table("silence", &draft.silence),
     );

@@ -137,6 +137,7 @@ impl Outputs {
             Some(privacy),
             provenance,
         )
+        .and_then(|model| model.with_privacy_noise(outcome.privacy_noise.clone()))
         .map_err(|e| self.failed("model.json", e))?;
         padmm_data::write_model(&self.folder.join("model.json"), &model, true)?;
         self.write_result(site, session, true)?;

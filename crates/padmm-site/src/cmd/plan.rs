@@ -154,6 +154,7 @@ fn make(new: &New, now: SystemTime, json: bool) -> anyhow::Result<()> {
         None => None,
     };
     let settings = new.flags.draft()?;
+    let open = settings.open.clone();
     let graph = new.flags.graph()?;
     let draft = ContractDraft::new(new.name.clone(), schema, settings, sites, &graph, new.silence, trust)?;
     let contract = draft.check()?;
@@ -162,19 +163,25 @@ fn make(new: &New, now: SystemTime, json: bool) -> anyhow::Result<()> {
     }
     write_atomically(&new.out, new.force, contract.to_toml().as_bytes())?;
     let warnings: Vec<String> = cards.iter().filter_map(|card| expiry_warning(card, now)).collect();
+    let (settings, reasons) = (contract.plan().settings(), outlook::reasons(&contract, &open)?);
     if json {
         return print_json(&json!({
-            "plan": new.out, "hash": contract.hash(), "penalty": contract.calibration().penalty, "warnings": warnings,
+            "plan": new.out, "hash": contract.hash(), "algorithm": settings.algorithm, "rounds": settings.rounds,
+            "weights": settings.weights, "penalty": settings.penalty, "reasons": reasons, "warnings": warnings,
         }));
     }
     let warnings: String = warnings.iter().map(|warning| format!("Warning: {warning}.\n")).collect();
     print(&format!(
-        "Wrote {out}: {} sites, {} edges, penalty {}, hash {}.\n{warnings}What it means for each site: padmm-site plan check {out}\n\
+        "Wrote {out}: {} sites, {} edges, {}, {} rounds, {} weights{}, hash {}.\n{}{warnings}What it means for each site: padmm-site plan check {out}\n\
          Send it to all sites; each accepts it with: padmm-site plan accept {out} --home DIR --cards DIR\n",
         contract.sites().len(),
         contract.graph().n_edges(),
-        contract.calibration().penalty,
+        settings.algorithm.name(),
+        settings.rounds,
+        settings.weights,
+        settings.penalty.map_or(String::new(), |penalty| format!(", penalty {penalty}")),
         contract.hash(),
+        reasons.iter().map(|reason| format!("Picked from public facts: {reason}.\n")).collect::<String>(),
         out = new.out.display(),
     ))
 }

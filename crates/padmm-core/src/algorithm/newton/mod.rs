@@ -61,6 +61,7 @@ use crate::calibration::{CalibrationInputs, NetworkFacts, SiteCalibration};
 use crate::data::FeatureSpace;
 use crate::message::StateDigest;
 use crate::plan::PlanDraft;
+use crate::privacy_noise::PrivacyNoise;
 use crate::vector::{dot, norm, norm_up};
 
 /// Of its standard deviation, how far noise may stray before a release counts as made up.
@@ -91,7 +92,6 @@ struct NewtonState {
     digest: StateDigest,
     /// What the agent has: zero before stage 0, then the point, and after the last round the point drawn towards the base rate's.
     model: PublicVector,
-    no_dual: PublicVector,
 }
 
 /// What there is after stage 0.
@@ -147,7 +147,6 @@ impl NewtonState {
             learned: None,
             digest: StateDigest::default(),
             model: PublicVector::zeros(inputs.n_features),
-            no_dual: PublicVector::zeros(inputs.n_features),
         }
     }
 }
@@ -279,17 +278,12 @@ impl Algorithm for NewtonState {
         &self.model
     }
 
-    /// No problem is solved.
-    fn modulus(&self, _strong_convexity: f64) -> f64 {
-        f64::INFINITY
-    }
-
     fn drop_edge(&mut self, slot: usize) {
         self.voices.drop(slot);
     }
 
-    fn dual(&self) -> &PublicVector {
-        &self.no_dual
+    fn privacy_noise(&self) -> Option<PrivacyNoise> {
+        self.learned.as_ref().map(|learned| PrivacyNoise::of(&learned.estimate.covariance))
     }
 }
 
@@ -345,12 +339,8 @@ impl AlgorithmSpec for ConsensusNewton {
         true
     }
 
-    fn solves(&self) -> bool {
-        false
-    }
-
-    fn is_averaged(&self) -> bool {
-        false
+    fn fewest_rounds(&self) -> (u32, &'static str) {
+        (2, "at least 2: the first learns the metric; 0 lets the rule choose")
     }
 }
 

@@ -63,7 +63,6 @@ impl Rehearsal<'_> {
             absolute: self.regularizer.prox_by_coordinate(1.0, p).0,
             learned: None,
             model: PublicVector::zeros(p),
-            no_dual: PublicVector::zeros(p),
         };
         let mut caps = vec![];
         for turn in 0..state.noise.len() {

@@ -99,7 +99,6 @@ fn a_run_without_noise_is_that_of_the_specification() {
         learned: None,
         digest: StateDigest::default(),
         model: PublicVector::zeros(4),
-        no_dual: PublicVector::zeros(4),
     };
     let expected = [
         ours([-0.023_180_30, 0.001_455_69, 0.048_060_32, -0.021_724_62]),

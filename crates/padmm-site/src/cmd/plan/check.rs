@@ -59,7 +59,8 @@ struct Answer {
     rounds: u32,
     gossip_rounds: u32,
     coefficients: usize,
-    penalty: f64,
+    /// Of the methods that have one.
+    penalty: Option<f64>,
     sites: Vec<SiteCost>,
     warnings: Vec<String>,
     /// What the plan may be expected to come to; none where that is not known.
@@ -127,7 +128,7 @@ pub(super) fn run(
         rounds: settings.rounds,
         gossip_rounds: contract.calibration().gossip_rounds,
         coefficients: contract.space().n_features(),
-        penalty: contract.calibration().penalty,
+        penalty: settings.penalty,
         sites,
         warnings,
         outlook: outlook::of(contract),
@@ -187,14 +188,15 @@ fn text(contract: &Contract, answer: &Answer) -> String {
         }
     };
     let mut text = format!(
-        "Plan {}, hash {}\n{}, loss {}, regulariser {}, {} rounds, penalty {}; {silence}.\n\n{}\n\n{}\n\n{}\n\n{}\n",
+        "Plan {}, hash {}\n{}, loss {}, regulariser {}, {} weights, {} rounds{}; {silence}.\n\n{}\n\n{}\n\n{}\n\n{}\n",
         answer.name,
         answer.hash,
         settings.algorithm.title(),
         settings.loss,
         settings.regularizer,
+        settings.weights,
         answer.rounds,
-        answer.penalty,
+        answer.penalty.map_or(String::new(), |penalty| format!(", penalty {penalty}")),
         privacy_table(answer),
         traffic_table(answer),
         stopping_table(answer),

@@ -1,9 +1,12 @@
 //! What a plan may be expected to come to: the short form of `padmm advise`, from public facts alone.
 
 use padmm_commands::cmd::advise::POSITIVE;
-use padmm_core::advice::{Advice, Effort, Expected, Question, Signal, advise};
+use padmm_core::advice::{
+    Advice, Effort, Expected, Question, Signal, advise, recommend, recommended_weights,
+};
 use padmm_core::algorithm::{CONSENSUS_NEWTON, P_ADMM};
 use padmm_core::calibration::NetworkFacts;
+use padmm_core::plan::Open;
 use padmm_node::contract::Contract;
 use serde::Serialize;
 
@@ -21,20 +24,41 @@ pub(super) struct Outlook {
     warnings: Vec<String>,
 }
 
+/// Every site's number of records.
+fn records(contract: &Contract) -> Vec<usize> {
+    contract.sites().iter().map(|site| site.records).collect()
+}
+
+/// Why the rule picked what `open` left to it.
+pub(super) fn reasons(contract: &Contract, open: &Open) -> anyhow::Result<Vec<String>> {
+    let (plan, n_records) = (contract.plan(), records(contract));
+    let mut reasons = vec![];
+    if open.weights {
+        reasons.push(recommended_weights(&n_records).1);
+    }
+    if let Some(setting) = open.solving {
+        reasons.push(format!("{}: it has a use for the `{setting}` that was given", P_ADMM.title()));
+    } else if open.algorithm {
+        let found = recommend(plan, &network(contract, &n_records))?;
+        reasons.extend(found.reasons.into_iter().next_back());
+    }
+    Ok(reasons)
+}
+
+fn network<'a>(contract: &'a Contract, n_records: &'a [usize]) -> NetworkFacts<'a> {
+    let norm_bound = contract.schema().norm_bound();
+    NetworkFacts { graph: contract.graph(), n_records, space: contract.space(), norm_bound }
+}
+
 /// None where nothing is known: labels that are numbers, and methods that are not rehearsed.
 pub(super) fn of(contract: &Contract) -> Option<Outlook> {
     let settings = contract.plan().settings();
     if ![P_ADMM, CONSENSUS_NEWTON].contains(&settings.algorithm) || !settings.loss.is_classification() {
         return None;
     }
-    let n_records: Vec<usize> = contract.sites().iter().map(|site| site.records).collect();
+    let n_records = records(contract);
     let names: Vec<String> = contract.sites().iter().map(|site| site.name.to_string()).collect();
-    let network = NetworkFacts {
-        graph: contract.graph(),
-        n_records: &n_records,
-        space: contract.space(),
-        norm_bound: contract.schema().norm_bound(),
-    };
+    let network = network(contract, &n_records);
     let advice = advise(&Question {
         plan: contract.plan(),
         network: &network,
