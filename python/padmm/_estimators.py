@@ -41,11 +41,14 @@ _PARAMETERS = """
     epsilon, delta : float
         What every site may spend on this fit.
     rounds : int, optional
-        Private rounds; 50, or by the rule of an algorithm that has one.
-    decay : float
-        Factor of the noise variance from round to round.
+        Private rounds; by the rule of an algorithm that has one, else 50.
+    decay : float, optional
+        Factor of the noise variance from round to round, 0.995 if it is not given; P-ADMM and its relatives only.
     algorithm : str
-        One of ``padmm.algorithms()``.
+        One of ``padmm.algorithms()``, or ``auto``: what the documented rule picks from public facts (sites, their numbers of records,
+        columns, budget, loss), as in ``padmm advise``. ``algorithm_`` tells what was used. With ``auto``, a ``penalty``, ``decay``,
+        ``tolerance``, ``slope_cap`` or ``sensitivity='paper'`` picks P-ADMM, which has a use for it; settings of a single algorithm
+        need that algorithm by name.
     graph : str or padmm.Graph, optional
         Who talks to whom; everybody with everybody unless the algorithm needs another graph.
     penalty : float, optional
@@ -62,7 +65,7 @@ _PARAMETERS = """
     regularization : float
         Its strength, shared by all sites.
     weights : str
-        How much a site counts: ``records``, ``sites`` or ``damped``.
+        How much a site counts: ``records``, ``sites``, ``damped``, or ``auto``: by the same rule. ``weights_`` tells what was used.
     n_sites : int
         Sites that rows are dealt to if ``fit`` is given none.
     bounds : pair of numbers, pair of arrays, or dict, optional
@@ -95,8 +98,8 @@ class _PrivateADMM(BaseEstimator):
         epsilon: float = 5.0,
         delta: float = 1e-4,
         rounds: int | None = None,
-        decay: float = 0.995,
-        algorithm: str = "p-admm",
+        decay: float | None = None,
+        algorithm: str = "auto",
         graph: Any = None,
         penalty: float | None = None,
         loss: str = "logistic",
@@ -114,7 +117,7 @@ class _PrivateADMM(BaseEstimator):
         even_damping: float | None = None,
         relaxation: float | None = None,
         model_bound: float | None = None,
-        weights: str = "records",
+        weights: str = "auto",
         n_sites: int = 5,
         split: str = "even",
         bounds: Any = None,
@@ -220,7 +223,10 @@ class _PrivateADMM(BaseEstimator):
         self.trace_ = simulation.trace
         self.model_ = simulation.model
         self.record_ = simulation.record
-        self.n_iter_ = int(simulation.record["setting"]["plan"]["rounds"])
+        plan = simulation.record["setting"]["plan"]
+        #: What was used, by name: what was asked for, or what the rule picked.
+        self.algorithm_, self.weights_ = plan["algorithm"], plan["weights"]
+        self.n_iter_ = int(plan["rounds"])
         self._set_coefficients()
         return simulation
 
@@ -324,6 +330,7 @@ class _PrivateADMM(BaseEstimator):
         names = schema.feature_names
         intercept = values[-1] if names[-1] == "(intercept)" else 0.0
         weights = values[: len(values) - 1] if names[-1] == "(intercept)" else values
+        lower, span = np.zeros(len(weights)), np.ones(len(weights))
         if schema._inner.is_matrix:
             columns = schema.to_dict()["columns"]
             lower = np.array([c["lower"] for c in columns])
@@ -331,6 +338,33 @@ class _PrivateADMM(BaseEstimator):
             weights = weights / span
             intercept = intercept - float(weights @ lower)
         self._set_linear(weights, float(intercept), schema)
+        self._set_privacy_noise(lower, span, self._label_span(schema))
+
+    def _label_span(self, schema: Schema) -> float:
+        return 1.0
+
+    def _set_privacy_noise(self, lower: np.ndarray, span: np.ndarray, unit: float) -> None:
+        """What privacy noise has put on ``coef_`` and, last, ``intercept_``, in their units."""
+        #: Standard deviation of each of ``coef_`` and, last, of ``intercept_``; None if the algorithm cannot tell. The intercept's is
+        #: NaN where it hangs on covariances that a model of more than 200 coefficients does not carry.
+        self.privacy_noise_std_: np.ndarray | None = None
+        #: Their covariance; None beyond 200 coefficients too.
+        self.privacy_noise_covariance_: np.ndarray | None = None
+        std, covariance = self.model_.privacy_noise_std, self.model_.privacy_noise_covariance
+        if std is None:
+            return
+        # Coefficients in the units of X from those of the encoded columns, among which the intercept is the last, if there is one.
+        m = len(span)
+        units = np.zeros((m + 1, len(std)))
+        units[range(m), range(m)] = unit / span
+        units[m, :m] = -unit * lower / span
+        units[m, m:] = unit
+        if covariance is not None:
+            self.privacy_noise_covariance_ = units @ covariance @ units.T
+            self.privacy_noise_std_ = np.sqrt(np.diag(self.privacy_noise_covariance_))
+        else:
+            of_intercept = np.nan if lower.any() else unit * float(std[m:].sum())
+            self.privacy_noise_std_ = np.append(std[:m] * unit / span, of_intercept)
 
     # -- predicting
 
@@ -358,8 +392,10 @@ class _PrivateADMM(BaseEstimator):
 class PrivateADMMClassifier(ClassifierMixin, _PrivateADMM):
     """A linear classifier that sites train together without showing their records to each other.
 
-    Learned: ``coef_``, ``intercept_``, ``classes_``, ``n_features_in_``, ``feature_names_in_``, ``privacy_`` (what was spent, exact
-    and by the paper's formula, by site), ``trace_`` (every round), ``model_`` (what ``padmm predict`` reads) and ``record_``.
+    Learned: ``coef_``, ``intercept_``, ``classes_``, ``n_features_in_``, ``feature_names_in_``, ``algorithm_`` and ``weights_`` (what
+    was used), ``privacy_`` (what was spent, exact and by the paper's formula, by site), ``privacy_noise_std_`` and
+    ``privacy_noise_covariance_`` (what privacy noise has put on coefficients and intercept, where the algorithm can tell), ``trace_``
+    (every round), ``model_`` (what ``padmm predict`` reads) and ``record_``.
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
@@ -476,8 +512,8 @@ class PrivateADMMRegressor(RegressorMixin, _PrivateADMM):
         epsilon: float = 5.0,
         delta: float = 1e-4,
         rounds: int | None = None,
-        decay: float = 0.995,
-        algorithm: str = "p-admm",
+        decay: float | None = None,
+        algorithm: str = "auto",
         graph: Any = None,
         penalty: float | None = None,
         loss: str = "huber",
@@ -495,7 +531,7 @@ class PrivateADMMRegressor(RegressorMixin, _PrivateADMM):
         even_damping: float | None = None,
         relaxation: float | None = None,
         model_bound: float | None = None,
-        weights: str = "records",
+        weights: str = "auto",
         n_sites: int = 5,
         split: str = "even",
         bounds: Any = None,
@@ -570,6 +606,9 @@ class PrivateADMMRegressor(RegressorMixin, _PrivateADMM):
             raise ValueError("--loss huber needs numeric labels, but the schema's label is binary")
         return np.asarray(y, dtype=np.float64)
 
+    def _label_span(self, schema: Schema) -> float:
+        return float(schema.label["upper"] - schema.label["lower"])
+
     def _set_linear(self, weights: np.ndarray, intercept: float, schema: Schema) -> None:
         lower, upper = schema.label["lower"], schema.label["upper"]
         self.coef_ = weights * (upper - lower)
@@ -609,5 +648,6 @@ def from_model(model: Model) -> Any:
     estimator.n_features_in_ = len(kept)
     estimator.feature_names_in_ = np.asarray(kept, dtype=object)
     estimator.model_ = model
+    estimator.algorithm_ = model.algorithm
     estimator._set_coefficients()
     return estimator

@@ -70,6 +70,24 @@ class Model:
         return dict(zip(self._inner.schema.feature_names, self._inner.values().tolist(), strict=True))
 
     @property
+    def algorithm(self) -> str:
+        """The name of the algorithm that trained it."""
+        found: str = json.loads(self.to_json())["provenance"]["algorithm"]
+        return found
+
+    @property
+    def privacy_noise_std(self) -> np.ndarray | None:
+        """Standard deviation that privacy noise, and nothing else, has put on each coefficient; None if the algorithm cannot tell."""
+        noise = self._inner.privacy_noise()
+        return None if noise is None else np.array(noise[0])
+
+    @property
+    def privacy_noise_covariance(self) -> np.ndarray | None:
+        """The same of every two coefficients, for up to 200 of them."""
+        noise = self._inner.privacy_noise()
+        return None if noise is None or noise[1] is None else np.array(noise[1])
+
+    @property
     def privacy(self) -> dict[str, Any] | None:
         """The run's statement about what was spent; none if it was not private."""
         found: dict[str, Any] | None = json.loads(self.to_json())["privacy"]

@@ -121,6 +121,7 @@ class Simulation:
     def to_json(self) -> dict[str, Any]:
         """The object that ``padmm simulate --json`` prints."""
         record, summary = self.record, self.record["summary"]
+        noise = record["runs"][0].get("privacy_noise")
         mean = lambda name: summary[name]["mean"] if summary[name] else None  # noqa: E731
         return {
             "algorithm": record["setting"]["plan"]["algorithm"],
@@ -146,6 +147,7 @@ class Simulation:
             "calibration": summary["calibration"],
             "evaluated_on": summary["evaluated_on"],
             "seconds": record["seconds"],
+            **({} if noise is None else {"privacy_noise": noise}),
         }
 
     def warn_if_worthless(self, stacklevel: int = 2) -> None:

@@ -209,7 +209,9 @@ impl PlanDraft {
         let known = self.algorithm.describe().own;
         for (name, value) in self.own.iter() {
             let Some(own) = known.iter().find(|own| own.name == name) else {
-                let (setting, algorithm) = (name.to_owned(), self.algorithm.name());
+                let algorithm =
+                    if self.open.algorithm { "those that `auto` picks from" } else { self.algorithm.name() };
+                let setting = name.to_owned();
                 return Err(PlanError::NotASetting { setting, algorithm });
             };
             let value = value.as_f64().ok_or(PlanError::NotANumber { setting: own.name })?;
