@@ -24,6 +24,7 @@ PLANS = [
     ),
     ("heart", {"rounds": 12, "epsilon": 2.0, "runs": 2}),
     ("heart", {"rounds": 6, "algorithm": "dvp"}),
+    ("heart", {"algorithm": "auto", "weights": "auto"}),
     ("heart", {"rounds": 6, "algorithm": "m-admm", "penalty_growth": 1.05}),
     ("heart", {"rounds": 6, "algorithm": "mr-admm", "accountant": "basic"}),
     ("heart", {"rounds": 6, "algorithm": "dp-admm", "output": "last"}),

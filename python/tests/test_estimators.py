@@ -212,6 +212,47 @@ def test_pipelines_clones_and_pickles(two_classes):
     assert again.privacy_ == model.privacy_ and again.trace_.to_polars().equals(model.trace_.to_polars())
 
 
+def test_the_rule_picks_what_is_left_open(two_classes):
+    X, y = two_classes
+    model = classifier().fit(X, y)
+    assert (model.algorithm_, model.weights_) == ("consensus-newton", "records")
+    assert model.get_params()["algorithm"] == "auto" and "algorithm" not in repr(model)
+    assert model.n_iter_ == model.record_["setting"]["plan"]["rounds"] != 50
+    sites = np.repeat(["large", "larger", "small", "tiny"], [580, 600, 12, 8])
+    assert classifier().fit(X, y, sites=sites).weights_ == "damped"
+    assert classifier(weights="sites").fit(X, y, sites=sites).weights_ == "sites"
+    assert classifier(rounds=7).fit(X, y).n_iter_ == 7
+    assert classifier(algorithm="p-admm").fit(X, y).n_iter_ == 50
+    # Where consensus Newton is not defined, or somebody gives what only P-ADMM has a use for.
+    for settings in ({"loss": "hinge"}, {"fit_intercept": False}, {"penalty": 0.1}, {"decay": 0.9}, {"slope_cap": 0.5}):
+        assert classifier(**settings).fit(X, y).algorithm_ == "p-admm", settings
+    with pytest.raises(ValueError, match="penalty_growth is not a setting of those that `auto` picks from"):
+        classifier(penalty_growth=1.1).fit(X, y)
+    with pytest.raises(ValueError, match="rounds is 1, but it must be at least 2: the first learns the metric"):
+        classifier(rounds=1).fit(X, y)
+    plan = padmm.Plan(algorithm="auto", weights="auto")
+    assert (plan["algorithm"], plan["weights"], plan["rounds"]) == ("auto", "auto", 0)
+
+
+def test_privacy_noise_is_in_the_units_of_the_coefficients(two_classes):
+    X, y = two_classes
+    model = classifier(bounds=([-1, -2, -3], [1, 2, 3])).fit(X, y)
+    std, covariance = model.privacy_noise_std_, model.privacy_noise_covariance_
+    assert std.shape == (4,) and covariance.shape == (4, 4)
+    assert np.allclose(np.sqrt(np.diag(covariance)), std)
+    # A draw of the encoded coefficients, put into the units of X as the coefficients are, has that spread.
+    encoded = model.model_.privacy_noise_covariance
+    draws = np.random.default_rng(1).multivariate_normal(np.zeros(4), encoded, 40_000)
+    lower, span = np.array([-1, -2, -3]), np.array([2, 4, 6])
+    weights = draws[:, :3] / span
+    intercepts = draws[:, 3] - weights @ lower
+    assert np.allclose(np.column_stack([weights, intercepts]).std(axis=0), std, rtol=0.02)
+    again = pickle.loads(pickle.dumps(model))
+    assert np.array_equal(again.privacy_noise_std_, std)
+    assert np.array_equal(padmm.Model.from_json(model.model_.to_json()).to_sklearn().privacy_noise_std_, std)
+    assert classifier(algorithm="p-admm", rounds=4).fit(X, y).privacy_noise_std_ is None
+
+
 def test_all_algorithms_fit(two_classes):
     X, y = two_classes
     for about in padmm.algorithms():
@@ -256,7 +297,7 @@ def test_with_capped_slopes_coefficients_give_the_decision_function(two_classes)
 def test_a_model_that_a_constant_beats_warns(two_classes):
     X, y = two_classes
     with pytest.warns(padmm.WorthlessModelWarning, match="no better than the same answer for everybody"):
-        model = classifier(epsilon=1e-3, rounds=4).fit(X, y)
+        model = classifier(algorithm="p-admm", epsilon=1e-3, rounds=4).fit(X, y)
     assert model.record_["summary"]["model_loss"]["mean"] >= model.record_["constant"]["loss"]
     with warnings.catch_warnings():
         warnings.simplefilter("error", padmm.WorthlessModelWarning)

@@ -3,12 +3,13 @@
 use padmm_core::advice::{
     Advice, AdviceError, Effort, Question, Recommended, Signal, advise, is_mostly_noise, recommend,
 };
-use padmm_core::algorithm::{CONSENSUS_NEWTON, P_ADMM};
+use padmm_core::algorithm::{ALL, CONSENSUS_NEWTON, P_ADMM};
 use padmm_core::calibration::NetworkFacts;
 use padmm_core::data::{Dataset, FeatureSpace};
 use padmm_core::graph::Graph;
 use padmm_core::loss::Loss;
-use padmm_core::plan::{PlanDraft, SiteWeights};
+use padmm_core::plan::{AUTO, Open, PlanDraft, PlanError, SiteWeights};
+use padmm_core::settings::Settings;
 
 /// Two numbers, two categorical columns and an intercept.
 fn space() -> FeatureSpace {
@@ -73,6 +74,9 @@ fn the_rule_picks_by_public_facts() {
     let unequal = Case::of(&[4000, 3000, 2000, 20, 10]).recommended();
     assert_eq!((unequal.kind(), unequal.weights), (CONSENSUS_NEWTON, SiteWeights::Damped));
     assert!(unequal.reasons[0].contains("2 of 5 sites"), "{:?}", unequal.reasons);
+
+    // Heart Disease: damping would take a tenth of the noise away, and costs more than it gains.
+    assert_eq!(Case::of(&[200, 172, 31, 86]).recommended().weights, SiteWeights::Records);
 
     let mut hinge = Case::of(&[1000; 5]);
     hinge.draft.loss = Loss::Hinge;
@@ -146,4 +150,54 @@ fn what_makes_no_sense_is_refused_with_what_to_do() {
     let mut number = Case::of(&[100; 3]);
     number.draft.loss = Loss::Huber { width: 0.1 };
     assert_eq!(number.advice().unwrap_err(), AdviceError::NotClassification);
+}
+
+/// What the rule makes of settings for these sites.
+fn picked(n_records: &[usize], settings: &Settings) -> Result<PlanDraft, PlanError> {
+    let case = Case::of(n_records);
+    let plan = settings.draft(&ALL).unwrap().check()?;
+    let for_network = |q: &Question<'_>| plan.for_network(q.network);
+    Ok(case.with(for_network, Signal::Assumed { auc: 0.8, positive: 0.3 })?.settings().clone())
+}
+
+#[test]
+fn the_rule_fills_what_settings_leave_open_and_nothing_else() {
+    let unequal = [4000, 3000, 2000, 20, 10];
+    let auto = || Settings::default().with("algorithm", AUTO).with("weights", AUTO).with("epsilon", 1.0);
+    let all = picked(&unequal, &auto()).unwrap();
+    let recommended = Case::of(&unequal).recommended();
+    assert_eq!((all.algorithm, all.weights), (CONSENSUS_NEWTON, SiteWeights::Damped));
+    assert_eq!((all.rounds, &all.open), (recommended.rounds, &Open::default()));
+
+    let of = |settings: Settings| picked(&unequal, &settings).map(|d| (d.algorithm, d.weights, d.rounds));
+    let (damped, records) = (SiteWeights::Damped, SiteWeights::Records);
+    assert_eq!(of(auto().with("rounds", 12)).unwrap(), (CONSENSUS_NEWTON, damped, 12));
+    assert_eq!(of(auto().with("weights", "records")).unwrap().1, records);
+    assert_eq!(of(auto().with("algorithm", "p-admm")).unwrap(), (P_ADMM, damped, 50));
+    assert_eq!(of(auto().with("loss", "hinge")).unwrap(), (P_ADMM, damped, 50));
+    // What only P-ADMM has a use for picks it.
+    for (name, value) in [("penalty", 0.1), ("decay", 0.9), ("tolerance", 1e-5), ("slope-cap", 0.5)] {
+        assert_eq!(of(auto().with(name, value)).unwrap().0, P_ADMM, "{name}");
+    }
+    assert_eq!(of(auto().with("sensitivity", "paper")).unwrap().0, P_ADMM);
+    let own = of(auto().with("relaxation", 0.5)).unwrap_err().to_string();
+    assert!(own.contains("`relaxation` is not a setting of those that `auto` picks from"), "{own}");
+    // Nothing is left to the rule unless somebody asks for it.
+    assert_eq!(of(Settings::default()).unwrap(), (P_ADMM, records, 50));
+}
+
+#[test]
+fn a_round_too_few_is_refused_with_what_to_do() {
+    let of = |algorithm: &str, rounds: u32| {
+        let settings = Settings::default().with("algorithm", algorithm).with("rounds", rounds);
+        settings.draft(&ALL).unwrap().check().map(|_| ()).map_err(|e| e.to_string())
+    };
+    let refused = of("consensus-newton", 1).unwrap_err();
+    assert!(refused.contains("at least 2: the first learns the metric; 0 lets the rule choose"), "{refused}");
+    assert!(of("p-admm", 0).unwrap_err().ends_with("it must be at least 1"));
+    for (algorithm, rounds) in
+        [("consensus-newton", 0), ("consensus-newton", 2), ("private-gradient", 0), ("private-gradient", 1)]
+    {
+        assert_eq!(of(algorithm, rounds), Ok(()), "{algorithm} {rounds}");
+    }
 }

@@ -2,6 +2,7 @@
 
 use padmm_core::loss::Loss;
 use padmm_core::model::{Model, Provenance};
+use padmm_core::privacy_noise::PrivacyNoise;
 use padmm_core::schema::Purpose;
 use padmm_data::{
     DataError, Source, encode_file, load, parse_schema, read_model, read_schema, shipped_set, write_model,
@@ -197,6 +198,16 @@ fn models_that_are_cut_short_or_altered() {
     let error =
         Model::new(model().schema().clone(), Loss::Logistic, &values, None, model().provenance().clone());
     assert_names(&error.unwrap_err().to_string(), &["`age`", "finite"]);
+    let noise = |standard_deviations| PrivacyNoise { standard_deviations, covariance: None };
+    let told = model().with_privacy_noise(Some(noise(vec![0.5; 19]))).unwrap();
+    assert_eq!(Model::from_json(&told.to_json()).unwrap(), told);
+    for wrong in [vec![0.5; 18], vec![-0.5; 19]] {
+        let error = model().with_privacy_noise(Some(noise(wrong))).unwrap_err().to_string();
+        assert_names(&error, &["privacy_noise", "19 standard deviations"]);
+    }
+    let mut altered: serde_json::Value = serde_json::from_str(&told.to_json()).unwrap();
+    altered["privacy_noise"]["standard_deviations"][3] = (-0.5).into();
+    assert_names(&error_of(altered.to_string().as_bytes()), &["privacy_noise"]);
     let error = Model::new(model().schema().clone(), Loss::Logistic, &[], None, model().provenance().clone());
     assert_names(&error.unwrap_err().to_string(), &["0 coefficients", "19 columns"]);
 }

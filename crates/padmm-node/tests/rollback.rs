@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use common::network::*;
+use padmm_core::algorithm::{AlgorithmKind, CONSENSUS_NEWTON, P_ADMM};
 use padmm_core::message::Stage;
 use padmm_node::contract;
 use padmm_node::frame::Frame;
@@ -24,9 +25,11 @@ const SCHEDULES: u64 = 400;
 /// As many more, with less trouble: most of them come to their end.
 const CALMER: u64 = 60;
 
-fn triangle() -> &'static Consortium {
-    static TRIANGLE: OnceLock<Consortium> = OnceLock::new();
-    TRIANGLE.get_or_init(|| Consortium::of(SITES, "complete", contract::Silence::Wait))
+fn triangle(algorithm: AlgorithmKind) -> &'static Consortium {
+    static TRIANGLES: [OnceLock<Consortium>; 2] = [const { OnceLock::new() }; 2];
+    let place = usize::from(algorithm == CONSENSUS_NEWTON);
+    TRIANGLES[place]
+        .get_or_init(|| Consortium::running(algorithm, SITES, "complete", contract::Silence::Wait))
 }
 
 /// Numbers from a seed, by splitmix64.
@@ -66,16 +69,17 @@ fn put_back(ledger: &Path, copy: &[Option<Vec<u8>>]) {
     }
 }
 
-/// What left, by sender and round, as bytes.
+/// What left, by whose it is and round, as bytes; what others passed on too.
 type Wire = Arc<Mutex<BTreeMap<(usize, u32), BTreeSet<Vec<u8>>>>>;
 
 fn watched(run: &Run<'_>) -> Wire {
     let wire = Wire::default();
     let seen = Arc::clone(&wire);
-    run.network.watch(move |from, _, bytes| {
+    run.network.watch(move |_, _, bytes| {
         let Ok(Frame::Model(model)) = Frame::decode(bytes) else { return };
-        if model.turn.stage == Stage::Model && model.origin.sender == from {
-            seen.lock().unwrap().entry((from.0, model.turn.number)).or_default().insert(bytes.to_vec());
+        if model.turn.stage == Stage::Model {
+            let place = (model.origin.sender.0, model.turn.number);
+            seen.lock().unwrap().entry(place).or_default().insert(bytes.to_vec());
         }
     });
     wire
@@ -98,12 +102,12 @@ struct Tally {
 /// back from a copy. Its neighbours keep their disks.
 ///
 /// In the calmer schedules crashes are rarer, and the ledger is put back twice at most.
-fn schedule(seed: u64) -> Tally {
+fn schedule(algorithm: AlgorithmKind, seed: u64) -> Tally {
     let is_calmer = seed > SCHEDULES;
     let (one_in, most) = if is_calmer { (1200, (seed % 3)) } else { (120, u64::MAX) };
     let mut dice = Dice(seed);
     let weather = Weather { loss: 0.2, repeats: 0.2, longest_delay: Duration::from_millis(300) };
-    let mut run = Run::with_all(triangle(), weather, seed);
+    let mut run = Run::with_all(triangle(algorithm), weather, seed);
     let wire = watched(&run);
     let mut tally = Tally::default();
     let mut copies: Vec<Vec<Option<Vec<u8>>>> = vec![];
@@ -156,7 +160,16 @@ fn schedule(seed: u64) -> Tally {
 
 #[test]
 fn no_schedule_of_crashes_lost_frames_and_ledgers_put_back_gives_two_payloads_for_a_round() {
-    triangle();
+    no_schedule_gives_two_payloads(P_ADMM);
+}
+
+#[test]
+fn nor_does_one_where_releases_are_passed_on() {
+    no_schedule_gives_two_payloads(CONSENSUS_NEWTON);
+}
+
+fn no_schedule_gives_two_payloads(algorithm: AlgorithmKind) {
+    triangle(algorithm);
     // Most of the time the disk is waited for, so that some at once are faster; what each comes to is from its seed alone.
     let (next, tallies) = (AtomicU64::new(1), Mutex::new(vec![]));
     std::thread::scope(|scope| {
@@ -167,7 +180,7 @@ fn no_schedule_of_crashes_lost_frames_and_ledgers_put_back_gives_two_payloads_fo
                     if seed > SCHEDULES + CALMER {
                         return;
                     }
-                    let tally = schedule(seed);
+                    let tally = schedule(algorithm, seed);
                     tallies.lock().unwrap().push((seed, tally));
                 }
             });
@@ -197,8 +210,14 @@ fn no_schedule_of_crashes_lost_frames_and_ledgers_put_back_gives_two_payloads_fo
 /// so that its entries prove nothing, and the neighbours' memory stops the site.
 #[test]
 fn a_copy_of_the_newest_ledger_in_the_folder_does_not_answer_for_a_backup() {
+    for algorithm in [P_ADMM, CONSENSUS_NEWTON] {
+        a_copy_does_not_answer_for_a_backup(algorithm);
+    }
+}
+
+fn a_copy_does_not_answer_for_a_backup(algorithm: AlgorithmKind) {
     // Homes of its own: what lies in their folders of ledgers is seen by all runs of a consortium.
-    let triangle = Consortium::of(SITES, "complete", contract::Silence::Wait);
+    let triangle = Consortium::running(algorithm, SITES, "complete", contract::Silence::Wait);
     let mut run = Run::with_all(&triangle, Weather::default(), 1);
     let wire = watched(&run);
     run.until(|run| run.round(VICTIM) >= 2);
@@ -224,7 +243,13 @@ fn a_copy_of_the_newest_ledger_in_the_folder_does_not_answer_for_a_backup() {
 /// Of two sites that work and one that gives no receipts, a release that is in the ledger reaches nobody, not even who asks for it.
 #[test]
 fn a_release_leaves_to_nobody_before_every_neighbour_has_it_in_writing() {
-    let mut run = Run::with_all(triangle(), Weather::default(), 3);
+    for algorithm in [P_ADMM, CONSENSUS_NEWTON] {
+        a_release_waits_for_every_receipt(algorithm);
+    }
+}
+
+fn a_release_waits_for_every_receipt(algorithm: AlgorithmKind) {
+    let mut run = Run::with_all(triangle(algorithm), Weather::default(), 3);
     let wire = watched(&run);
     let left =
         |site: usize| wire.lock().unwrap().keys().filter(|k| k.0 == site).map(|k| k.1).max().unwrap_or(0);

@@ -39,11 +39,35 @@ fn new_plan(at: &Path, records: usize, out: &str, more: &[&str]) -> String {
 }
 
 #[test]
+fn a_new_plan_has_what_the_rule_picks_unless_somebody_says_otherwise() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    study(at);
+    let said = new_plan(at, 200, "plan.toml", &[]);
+    assert!(said.contains("Picked from public facts: consensus Newton"), "{said}");
+    let settings = |file: &str| Contract::read(&at.join(file)).unwrap().plan().settings().clone();
+    let picked = settings("plan.toml");
+    assert_eq!((picked.algorithm.name(), picked.penalty), ("consensus-newton", None));
+    let checked = ok(at, &["plan", "check", "plan.toml"]);
+    assert!(checked.contains("consensus Newton") && !checked.contains("penalty"), "{checked}");
+    let answer = json(&new_plan(at, 200, "named.toml", &["--algorithm", "linearized", "--json"]));
+    assert_eq!((&answer["algorithm"], &answer["rounds"]), (&"linearized".into(), &50.into()));
+    let answer = json(&new_plan(at, 200, "penalty.toml", &["--penalty", "0.5", "--json"]));
+    assert_eq!((&answer["algorithm"], &answer["penalty"]), (&"p-admm".into(), &0.5.into()));
+    assert!(answer["reasons"][1].as_str().unwrap().contains("`penalty` that was given"), "{answer}");
+    let both = ["--card", "cards/north.toml:200", "--card", "cards/south.toml:200", "--rounds", "1"];
+    let new = ["plan", "new", "--name", "trial", "--schema", "s.toml", "--out", "no.toml"];
+    let too_few = refused(at, &[&new[..], &both].concat());
+    assert!(too_few.contains("the first learns the metric"), "{too_few}");
+}
+
+#[test]
 fn a_plan_is_made_checked_and_compared() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
     study(at);
-    let said = new_plan(at, 200, "plan.toml", &["--rounds", "20", "--silence", "leave:60"]);
+    let said =
+        new_plan(at, 200, "plan.toml", &["--algorithm", "p-admm", "--rounds", "20", "--silence", "leave:60"]);
     let contract = Contract::read(&at.join("plan.toml")).unwrap();
     assert!(said.contains(&contract.hash().to_string()), "{said}");
     assert!(contract.plan().settings().penalty.is_some());
@@ -70,7 +94,12 @@ fn a_plan_is_made_checked_and_compared() {
     common::assert_promise(&one);
     assert!(refused(at, &["plan", "check", "plan.toml", "--site", "east"]).contains("north, south, west"));
 
-    new_plan(at, 50, "few.toml", &["--rounds", "20", "--silence", "leave:60", "--delta", "0.05"]);
+    new_plan(
+        at,
+        50,
+        "few.toml",
+        &["--algorithm", "p-admm", "--rounds", "20", "--silence", "leave:60", "--delta", "0.05"],
+    );
     let warned = ok(at, &["plan", "check", "few.toml"]);
     assert!(warned.contains("only 50 records") && warned.contains("1/50"), "{warned}");
     assert!(warned.contains("Expected: the joint model is not expected to be"), "{warned}");

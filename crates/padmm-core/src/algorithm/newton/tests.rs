@@ -79,14 +79,15 @@ fn ours(v: [f64; 4]) -> Vec<f64> {
     out
 }
 
-/// Two sites of three records, so that `A = √2/6`.
-#[test]
-fn a_run_without_noise_is_that_of_the_specification() {
+/// A run without noise of two sites of three records, calibrated for a noise factor `A`; `see` looks at it after every turn.
+fn run(noise_factor: f64, mut see: impl FnMut(u32, &NewtonState)) -> NewtonState {
     let labels = [0.0, 1.0, 1.0, 0.0, 0.0, 1.0];
     let problems = [problem(0..3, labels), problem(3..6, labels)];
-    let rule = Rule::pick(4, 2f64.sqrt() / 6.0, MU);
-    let mut noise = vec![2f64.sqrt() / (MU * FIRST_SHARE.sqrt())];
-    noise.extend(rule.shares().iter().map(|share| 2.0 / (MU * share.sqrt())));
+    let rule = Rule::pick(4, noise_factor, MU);
+    // Two sites of three records have the factor √2/6.
+    let per_site = 6.0 * noise_factor / 2f64.sqrt();
+    let mut noise = vec![per_site * 2f64.sqrt() / (MU * FIRST_SHARE.sqrt())];
+    noise.extend(rule.shares().iter().map(|share| per_site * 2.0 / (MU * share.sqrt())));
     let mut state = NewtonState {
         rule,
         layout: layout(),
@@ -100,13 +101,7 @@ fn a_run_without_noise_is_that_of_the_specification() {
         digest: StateDigest::default(),
         model: PublicVector::zeros(4),
     };
-    let expected = [
-        ours([-0.023_180_30, 0.001_455_69, 0.048_060_32, -0.021_724_62]),
-        ours([-0.035_012_31, 0.002_298_05, 0.073_209_31, -0.032_714_26]),
-        ours([-0.028_881_56, 0.001_885_19, 0.060_319_55, -0.026_996_38]),
-    ];
-    assert_eq!(rule.rounds, 3);
-    for turn in 1..=4 {
+    for turn in 1..=rule.rounds + 1 {
         let said: Vec<PublicVector> = problems
             .iter()
             .map(|problem| match &state.learned {
@@ -115,13 +110,38 @@ fn a_run_without_noise_is_that_of_the_specification() {
             })
             .collect();
         state.finish_turn(turn, Some(&said[0]), &[Arc::new(said[1].clone())]);
+        see(turn, &state);
+    }
+    state
+}
+
+#[test]
+fn a_run_without_noise_is_that_of_the_specification() {
+    let expected = [
+        ours([-0.023_180_30, 0.001_455_69, 0.048_060_32, -0.021_724_62]),
+        ours([-0.035_012_31, 0.002_298_05, 0.073_209_31, -0.032_714_26]),
+        ours([-0.028_881_56, 0.001_885_19, 0.060_319_55, -0.026_996_38]),
+    ];
+    let state = run(2f64.sqrt() / 6.0, |turn, state| {
         if turn == 1 {
             let metric = &state.learned.as_ref().unwrap().metric;
             near(&[metric.clip()], &[0.339_449_10], 2e-6);
         } else {
             near(state.model().as_slice(), &expected[turn as usize - 2], 2e-6);
         }
-    }
+    });
+    assert_eq!(state.rule.rounds, 3);
+}
+
+#[test]
+fn privacy_noise_is_that_of_the_specification() {
+    let state = run(1e-3, |turn, state| assert_eq!(state.privacy_noise().is_some(), turn >= 1));
+    near(state.model().as_slice(), &ours([-1.211_647_27, 0.414_374_69, 2.626_739_07, -0.797_272_58]), 2e-5);
+    let noise = state.privacy_noise().unwrap();
+    near(&noise.standard_deviations, &ours([0.099_738_42, 0.096_890_21, 0.084_524_01, 0.083_053_84]), 2e-6);
+    let covariance = noise.covariance.unwrap();
+    let diagonal: Vec<f64> = (0..4).map(|j| covariance[j][j].sqrt()).collect();
+    assert_eq!(diagonal, noise.standard_deviations);
 }
 
 /// The metric of a run in which noise is small, from exact moments.
