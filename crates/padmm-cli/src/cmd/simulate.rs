@@ -217,9 +217,22 @@ fn summary(record: &Record) -> String {
          Accuracy, AUC and calibration (intercept, slope; 0, 1 is ideal) on {}.\n",
         settings.weights, s.evaluated_on
     ));
+    text.push_str(&noise_line(record).unwrap_or_default());
     text.push_str(&own_models(record));
     text.push_str(&privacy_lines(record));
     text
+}
+
+/// What privacy noise has put on the coefficients; none where the algorithm cannot tell.
+fn noise_line(record: &Record) -> Option<String> {
+    let mut deviations = record.runs.first()?.privacy_noise.as_ref()?.standard_deviations.clone();
+    deviations.sort_by(f64::total_cmp);
+    let (least, most) = (deviations.first()?, deviations.last()?);
+    Some(format!(
+        "Privacy noise alone puts ± {:.3} on a coefficient (standard deviation; half of them have less), from {least:.3} to {most:.3}; \
+         model.json has it for each.\n",
+        deviations[deviations.len() / 2]
+    ))
 }
 
 /// Own records alone, joint and combined at every site, means over runs; nothing unless it was asked for.

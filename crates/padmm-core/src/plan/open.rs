@@ -35,7 +35,7 @@ impl Open {
         Ok(Self {
             algorithm,
             weights: is_auto("weights"),
-            rounds: if algorithm { settings.rounds()? } else { None },
+            rounds: if algorithm { settings.typed("rounds", "a whole number from 0 on")? } else { None },
             solving: algorithm.then(of_solving).flatten(),
         })
     }
