@@ -21,7 +21,7 @@ use padmm_node::transport::memory::Weather;
 const SITES: usize = 3;
 /// The site whose ledger is put back.
 const VICTIM: usize = 0;
-const SCHEDULES: u64 = 400;
+const SCHEDULES: u64 = 200;
 /// As many more, with less trouble: most of them come to their end.
 const CALMER: u64 = 60;
 
@@ -196,14 +196,9 @@ fn no_schedule_gives_two_payloads(algorithm: AlgorithmKind) {
     let rollbacks: u64 = tallies.iter().map(|(_, t)| t.rollbacks).sum();
     let stopped = tallies.iter().filter(|(_, t)| t.stopped).count();
     let finished = tallies.iter().filter(|(_, t)| t.finished).count();
-    println!(
-        "{} schedules, {rollbacks} ledgers put back, {stopped} stopped, {finished} finished, {} with two payloads",
-        tallies.len(),
-        doubled.len()
-    );
     assert!(doubled.is_empty(), "{} schedules with two payloads:\n{}", doubled.len(), doubled.join("\n"));
     // Without these numbers the test would say little.
-    assert!(rollbacks > 1000 && stopped > 300 && finished > 30, "{rollbacks} {stopped} {finished}");
+    assert!(rollbacks > 500 && stopped > 150 && finished > 30, "{rollbacks} {stopped} {finished}");
 }
 
 /// The newest ledger is set aside in the site's own folder of ledgers, and a backup is put in its place: the copy is the same ledger,
