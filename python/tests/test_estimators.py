@@ -214,7 +214,7 @@ def test_pipelines_clones_and_pickles(two_classes):
 
 def test_the_rule_picks_what_is_left_open(two_classes):
     X, y = two_classes
-    model = classifier().fit(X, y)
+    model = classifier(rounds=None).fit(X, y)
     assert (model.algorithm_, model.weights_) == ("consensus-newton", "records")
     assert model.get_params()["algorithm"] == "auto" and "algorithm" not in repr(model)
     assert model.n_iter_ == model.record_["setting"]["plan"]["rounds"] != 50
@@ -222,7 +222,7 @@ def test_the_rule_picks_what_is_left_open(two_classes):
     assert classifier().fit(X, y, sites=sites).weights_ == "damped"
     assert classifier(weights="sites").fit(X, y, sites=sites).weights_ == "sites"
     assert classifier(rounds=7).fit(X, y).n_iter_ == 7
-    assert classifier(algorithm="p-admm").fit(X, y).n_iter_ == 50
+    assert classifier(algorithm="p-admm", rounds=None).fit(X, y).n_iter_ == 50
     # Where consensus Newton is not defined, or somebody gives what only P-ADMM has a use for.
     for settings in ({"loss": "hinge"}, {"fit_intercept": False}, {"penalty": 0.1}, {"decay": 0.9}, {"slope_cap": 0.5}):
         assert classifier(**settings).fit(X, y).algorithm_ == "p-admm", settings
