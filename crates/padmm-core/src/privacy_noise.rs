@@ -30,6 +30,11 @@ impl PrivacyNoise {
         }
     }
 
+    /// Of coefficients with these variances, where no more is known of them.
+    pub(crate) fn of_variances(variances: &[f64]) -> Self {
+        Self { standard_deviations: variances.iter().map(|v| v.sqrt()).collect(), covariance: None }
+    }
+
     /// The standard deviations alone.
     #[must_use]
     pub fn without_covariance(&self) -> Self {

@@ -11,8 +11,6 @@ use crate::plan::{Plan, PlanError, SiteWeights};
 
 /// Above this `ν = pA/μ` a model may be no better than the base rate.
 pub const NOISY: f64 = 0.3;
-/// Wider problems have no metric that fits into memory a site can spare.
-const WIDEST: usize = 1000;
 /// Damped weights change whose records count, so they must take this part of the noise away at least. They gain where sites differ by
 /// orders of magnitude. At the four hospitals of Heart Disease (200, 172, 31 and 86 records) they take a tenth of the noise away, and cost
 /// a point of accuracy.
@@ -55,7 +53,7 @@ pub fn is_mostly_noise(n_records: &[usize], i: usize) -> bool {
 pub(super) fn newton_can(plan: &Plan, network: &NetworkFacts<'_>) -> bool {
     let space = network.space;
     let has_units = space.intercept.is_some() || space.groups.iter().any(|g| g.start >= space.n_numeric);
-    has_units && space.n_features() <= WIDEST && plan.with_algorithm(CONSENSUS_NEWTON).is_ok()
+    has_units && plan.with_algorithm(CONSENSUS_NEWTON).is_ok()
 }
 
 /// Whose records are to count how much, and why.
@@ -77,8 +75,7 @@ pub fn recommended_weights(n_records: &[usize]) -> (SiteWeights, String) {
 
 /// Picks from public facts alone:
 ///
-/// - **Method.** Consensus Newton, wherever it is defined for the loss, the regulariser and the columns, and there are at most 1,000 of
-///   these; P-ADMM elsewhere.
+/// - **Method.** Consensus Newton, wherever it is defined for the loss, the regulariser and the columns; P-ADMM elsewhere.
 /// - **Weights.** Damped, if a site adds more noise than knowledge ([`is_mostly_noise`]) and they lower the noise by a fifth at least;
 ///   else every record counts the same.
 /// - **Slope cap.** None: consensus Newton clips gradients itself.
@@ -106,8 +103,8 @@ pub fn recommend(plan: &Plan, network: &NetworkFacts<'_>) -> Result<Recommended,
         });
     }
     reasons.push(
-        "P-ADMM: consensus Newton needs a twice differentiable loss and regulariser, a categorical column or an intercept, and at most \
-         1,000 columns"
+        "P-ADMM: consensus Newton needs a loss with bounded curvature, a regulariser that is a sum over coordinates, and a categorical \
+         column or an intercept"
             .to_owned(),
     );
     let mut draft = plan.with_algorithm(P_ADMM)?.settings().clone();

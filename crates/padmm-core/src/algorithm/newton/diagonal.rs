@@ -17,6 +17,7 @@ use super::metric::{Lesson, Metric, Shape};
 use super::prox::{self, Quadratic};
 use super::records;
 use crate::algorithm::LocalProblem;
+use crate::privacy_noise::PrivacyNoise;
 use crate::vector::{dot, norm};
 
 /// `diag(d) + s · m̂m̂ᵀ`
@@ -226,6 +227,10 @@ impl Metric for DiagonalMetric {
 
     fn scale_spread(&mut self, factor: f64) {
         self.variances.iter_mut().for_each(|v| *v *= factor);
+    }
+
+    fn privacy_noise(&self) -> PrivacyNoise {
+        PrivacyNoise::of_variances(&self.variances)
     }
 
     fn noise(&self) -> f64 {

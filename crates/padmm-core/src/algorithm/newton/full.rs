@@ -7,6 +7,7 @@ use super::prox::{self, Quadratic};
 use super::records::{self, Whitener};
 use crate::algorithm::LocalProblem;
 use crate::matrix::{Lower, Square};
+use crate::privacy_noise::PrivacyNoise;
 use crate::vector::{dot, norm};
 
 /// `M = LLᵀ` and what belongs to it.
@@ -187,6 +188,10 @@ impl Metric for FullMetric {
 
     fn scale_spread(&mut self, factor: f64) {
         self.covariance.scale(factor);
+    }
+
+    fn privacy_noise(&self) -> PrivacyNoise {
+        PrivacyNoise::of(&self.covariance)
     }
 
     fn noise(&self) -> f64 {

@@ -8,6 +8,7 @@ use super::link::Link;
 use super::rule::Rule;
 use crate::algorithm::LocalProblem;
 use crate::matrix::Square;
+use crate::privacy_noise::PrivacyNoise;
 
 /// The columns, as stage 0 sees them.
 #[derive(Clone, Debug, PartialEq)]
@@ -233,6 +234,9 @@ pub(super) trait Metric: Send {
 
     /// `V ← factor · V`
     fn scale_spread(&mut self, factor: f64);
+
+    /// What noise has put on the coefficients so far.
+    fn privacy_noise(&self) -> PrivacyNoise;
 
     /// `tr(MV)`: the square of the noise in the model so far, in the metric.
     fn noise(&self) -> f64;

@@ -282,8 +282,10 @@ impl Algorithm for NewtonState {
         self.voices.drop(slot);
     }
 
+    /// Corners bend what noise does, and are left without an answer.
     fn privacy_noise(&self) -> Option<PrivacyNoise> {
-        self.learned.as_ref().map(|learned| PrivacyNoise::of(&learned.estimate.covariance))
+        let learned = self.learned.as_ref().filter(|_| !has_corners(&self.absolute));
+        learned.map(|learned| learned.metric.privacy_noise())
     }
 }
 
