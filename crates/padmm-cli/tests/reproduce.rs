@@ -28,7 +28,9 @@ fn a_figure_has_its_files_its_contract_and_repeats_to_the_bit() {
     let curves = answer["figures"]["heart"]["curves"].as_array().unwrap();
     assert!(answer["seconds"].as_f64().unwrap() > 0.0);
     let panels: Vec<&str> = curves.iter().map(|c| c["panel"].as_str().unwrap()).collect();
-    assert_eq!(panels.iter().filter(|p| p.starts_with("Every hospital")).count(), 4);
+    assert_eq!(panels.iter().filter(|p| p.starts_with("Every hospital")).count(), 8, "of two methods");
+    let of_mean = curves.iter().filter(|c| c["panel"] == "Mean of the four hospitals");
+    assert_eq!(of_mean.count(), 4, "two methods, ADMM without privacy and the pooled model");
     for curve in curves {
         let length = |key: &str| curve[key].as_array().unwrap().len();
         assert_eq!([length("x"), length("mean"), length("std")], [9; 3], "{curve}");
@@ -90,6 +92,51 @@ fn a_run_that_was_killed_goes_on_where_it_stopped() {
     ok(folder.path(), &[&flags[..], &["whole"]].concat());
     for file in ["fig1.csv", "fig1.svg"] {
         assert_eq!(read(&killed.join(file)), read(&folder.path().join("whole").join(file)), "{file}");
+    }
+}
+
+#[test]
+fn records_that_are_not_shipped_are_asked_for_and_their_figure_is_percent_above_the_optimum() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let flags = ["reproduce", "further", "--runs", "1", "--json", "--quiet", "--out", "out"];
+    let text = refused(at, &flags);
+    assert!(text.contains("experiments/fetch.py") && text.contains("fair.csv"), "{text}");
+    assert!(!at.join("out").exists());
+
+    let fetched = at.join("experiments/fetched");
+    std::fs::create_dir_all(&fetched).unwrap();
+    for name in ["fair", "rand", "brfss"] {
+        std::fs::write(fetched.join(format!("{name}.csv")), table(2000)).unwrap();
+        std::fs::write(fetched.join(format!("{name}.toml")), SCHEMA).unwrap();
+    }
+    let answer = json(&ok(at, &flags));
+    let curves = answer["figures"]["further"]["curves"].as_array().unwrap();
+    assert_eq!(curves.len(), 18, "three methods in six panels");
+    let value = |panel: &str, k: usize| {
+        let is_it = |c: &&Value| c["panel"] == panel && c["label"] == "consensus Newton";
+        let curve = curves.iter().find(is_it).unwrap();
+        assert_eq!(curve["x"][k], [0.1, 0.5, 1.0, 5.0][k]);
+        curve["mean"][k].as_f64().unwrap()
+    };
+    let of_case = |record: &Value, epsilon: f64| {
+        let setting = &record["setting"];
+        setting["plan"]["algorithm"] == "consensus-newton"
+            && setting["plan"]["epsilon"] == epsilon
+            && setting["dataset"].as_str().unwrap().contains("rand")
+    };
+    let all: Vec<Value> = records(&at.join("out"))
+        .keys()
+        .map(|path| json(&String::from_utf8(read(path)).unwrap()))
+        .collect();
+    assert_eq!(all.len(), 36, "three sets, three methods, four budgets");
+    for (k, epsilon) in [0.1, 0.5, 1.0, 5.0].into_iter().enumerate() {
+        let record = all.iter().find(|r| of_case(r, epsilon)).unwrap();
+        let kept = &record["runs"][0]["smoothed"];
+        let number = |v: &Value| v.as_f64().unwrap();
+        let excess = number(&kept["objective"]) / number(&record["optimum"]["objective"]) - 1.0;
+        assert!(excess >= 0.0 && (value("RAND: objective", k) - 100.0 * excess).abs() < 1e-9, "{excess}");
+        assert!((value("RAND: AUC", k) - number(&kept["auc"])).abs() < 1e-12);
     }
 }
 

@@ -244,7 +244,7 @@ fn fit(
         return Err(Failure::from(SimError::NoRuns).into());
     }
     let facts = Facts { labels: &labels, sites: sites.as_ref(), official_test: None };
-    let placed = assign(facts, setting.n_agents, setting.split, setting.holdout, setting.seed)
+    let placed = assign(facts, setting.n_agents, setting.split.clone(), setting.holdout, setting.seed)
         .map_err(Failure::from)?;
     let graph = graph_of(&setting, &placed.names)?;
     let mut collect = |of_site: &Vec<usize>| collect(py, schema, rows, &labels, of_site);

@@ -234,7 +234,7 @@ impl Simulation {
             dataset: self.name,
             n_agents: if split == Split::Site { self.n_agents } else { n_agents },
             graph: spec,
-            split,
+            split: split.clone(),
             holdout: self.holdout,
             runs: self.runs,
             seed: self.seed,

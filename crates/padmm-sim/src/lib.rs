@@ -44,7 +44,7 @@ pub enum SimError {
     Stopped,
     /// A split that is not known.
     #[error(
-        "`split = {text}` is not known: use even, site, label-skew:ALPHA, size-skew:ALPHA or graded:RATIO with a number above 0"
+        "`split = {text}` is not known: use even, site, label-skew:ALPHA, size-skew:ALPHA or graded:RATIO with a number above 0, or sizes: and a list such as 4000,3x20"
     )]
     UnknownSplit { text: String },
     /// A holdout that is not known.
@@ -75,6 +75,14 @@ pub enum SimError {
         /// As many as the data has.
         sites: usize,
     },
+    /// The number of agents contradicts the list of sizes.
+    #[error("`agents = {agents}` contradicts the {sizes} sizes of `split`: leave `agents` out")]
+    AgentsAreSizes { agents: usize, sizes: usize },
+    /// A list of sizes for which there are not enough records.
+    #[error(
+        "the sizes of `split` add up to {wanted} records, and there are {records} to train on: ask for fewer, or set fewer aside"
+    )]
+    SizesTooLarge { wanted: usize, records: usize },
     /// No record of a site is left to train on, after incomplete ones and the holdout.
     #[error(
         "site '{site}' has no complete record to train on: remove it from the file, or fill its missing values from a public constant (missing = \"fill\" in the schema)"

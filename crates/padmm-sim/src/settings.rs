@@ -26,7 +26,7 @@ pub fn simulation_settings() -> Vec<Setting> {
             Data,
             Text,
             "HOW",
-            "even, site, label-skew:ALPHA, size-skew:ALPHA or graded:RATIO, where the largest agent has RATIO times the records of the smallest [default: site if the data has sites and the number of agents is not given, else even]",
+            "even, site, label-skew:ALPHA, size-skew:ALPHA, graded:RATIO, where the largest agent has RATIO times the records of the smallest, or sizes: and the records of each agent such as 4000,3x20, the rest being left out [default: site if the data has sites and the number of agents is not given, else even]",
         ),
         setting(
             "holdout",

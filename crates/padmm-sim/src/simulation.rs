@@ -142,7 +142,7 @@ impl PreparedSimulation {
     /// Deals the data, builds the graph, derives the terms and solves the pooled problem.
     pub fn prepare(setting: SimulationPlan, encoded: Encoded) -> Result<Self, SimError> {
         setting.check(&encoded)?;
-        let sites = partition(&encoded, setting.n_agents, setting.split, setting.holdout, setting.seed)?;
+        let sites = partition(&encoded, setting.n_agents, setting.split.clone(), setting.holdout, setting.seed)?;
         let graph = setting.graph.build(sites.names.len(), &sites.names, setting.seed)?;
         Self::of_sites(setting, sites, graph, encoded.features, encoded.n_dropped)
     }
@@ -477,7 +477,7 @@ impl PreparedSimulation {
             records: self.counts,
             sites: self.names.iter().enumerate().map(site).collect(),
             graph: self.setting.graph.to_string(),
-            split: self.setting.split,
+            split: self.setting.split.clone(),
             holdout: self.setting.holdout,
             seed: self.setting.seed,
             plan: self.setting.plan.clone(),

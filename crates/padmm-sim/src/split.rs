@@ -18,8 +18,11 @@ use crate::SimError;
 /// Draws of a skewed split before it is given up as impossible.
 const MAX_TRIES: usize = 1000;
 
+/// Agents of one size that a list may ask for at once; a slip of the finger must not fill the memory.
+const MAX_AGENTS: usize = 1_000_000;
+
 /// How records are dealt to agents.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Split {
     /// At random, as evenly as possible.
@@ -32,6 +35,8 @@ pub enum Split {
     SizeSkew(f64),
     /// At random, with sizes in a geometric sequence, the largest this many times the smallest.
     Graded(f64),
+    /// At random, one agent for each number, with so many records; what is left over is not used.
+    Sizes(Vec<usize>),
 }
 
 impl fmt::Display for Split {
@@ -42,8 +47,30 @@ impl fmt::Display for Split {
             Self::LabelSkew(a) => write!(f, "label-skew:{a}"),
             Self::SizeSkew(a) => write!(f, "size-skew:{a}"),
             Self::Graded(ratio) => write!(f, "graded:{ratio}"),
+            Self::Sizes(sizes) => {
+                let item = |run: &[usize]| match run.len() {
+                    1 => run[0].to_string(),
+                    n => format!("{n}x{}", run[0]),
+                };
+                let items: Vec<String> = sizes.chunk_by(|a, b| a == b).map(item).collect();
+                write!(f, "sizes:{}", items.join(","))
+            }
         }
     }
+}
+
+/// `4000,3x20` is 4000, 20, 20, 20; nothing where a number is missing, zero, or no number.
+fn parse_sizes(text: &str) -> Option<Vec<usize>> {
+    let mut sizes = vec![];
+    for item in text.split(',') {
+        let (n, size) = item.split_once('x').unwrap_or(("1", item));
+        let (n, size): (usize, usize) = (n.trim().parse().ok()?, size.trim().parse().ok()?);
+        if n == 0 || n > MAX_AGENTS || size == 0 {
+            return None;
+        }
+        sizes.extend(std::iter::repeat_n(size, n));
+    }
+    Some(sizes)
 }
 
 impl FromStr for Split {
@@ -51,6 +78,9 @@ impl FromStr for Split {
 
     fn from_str(text: &str) -> Result<Self, SimError> {
         let unknown = || SimError::UnknownSplit { text: text.to_owned() };
+        if let Some(list) = text.strip_prefix("sizes:") {
+            return parse_sizes(list).map(Self::Sizes).ok_or_else(unknown);
+        }
         let (name, alpha) = match text.split_once(':') {
             Some((name, alpha)) => (name, alpha.parse::<f64>().map_err(|_| unknown())?),
             None => (text, 0.5),
@@ -222,8 +252,10 @@ pub fn assign(
     let mut order: Vec<usize> = (0..facts.labels.len()).collect();
     order.shuffle(&mut generator);
     let (test, train) = set_aside(facts, order, holdout)?;
+    let stays = split == Split::Site;
     let (names, shards) = match split {
         Split::Site => by_site(facts, &train, n_agents)?,
+        Split::Sizes(sizes) => by_sizes(&sizes, &train, n_agents)?,
         _ => {
             let n = n_agents.unwrap_or(5);
             if n == 0 {
@@ -233,12 +265,11 @@ pub fn assign(
             if n > train.len() {
                 return Err(SimError::TooManyAgents { agents: n, records: train.len() });
             }
-            let names = (1..=n).map(|i| format!("agent-{i}")).collect();
-            (names, by_share(facts.labels, train, n, split, &mut generator)?)
+            (numbered(n), by_share(facts.labels, train, n, &split, &mut generator)?)
         }
     };
-    let site_tests = match (facts.sites, split) {
-        (Some(sites), Split::Site) => {
+    let site_tests = match facts.sites {
+        Some(sites) if stays => {
             let at = |s: usize| test.iter().copied().filter(|&r| sites.of_record[r] as usize == s).collect();
             (0..names.len()).map(at).collect()
         }
@@ -306,15 +337,36 @@ fn by_site(facts: Facts<'_>, train: &[usize], n_agents: Option<usize>) -> Result
     }
 }
 
+fn numbered(n: usize) -> Vec<String> {
+    (1..=n).map(|i| format!("agent-{i}")).collect()
+}
+
+fn by_sizes(sizes: &[usize], train: &[usize], n_agents: Option<usize>) -> Result<Dealt, SimError> {
+    if let Some(agents) = n_agents.filter(|&n| n != sizes.len()) {
+        return Err(SimError::AgentsAreSizes { agents, sizes: sizes.len() });
+    }
+    let mut rest = train;
+    let mut shards = Vec::with_capacity(sizes.len());
+    for &size in sizes {
+        let Some((shard, others)) = rest.split_at_checked(size) else {
+            let wanted = sizes.iter().fold(0, |sum: usize, size| sum.saturating_add(*size));
+            return Err(SimError::SizesTooLarge { wanted, records: train.len() });
+        };
+        shards.push(shard.to_vec());
+        rest = others;
+    }
+    Ok((numbered(sizes.len()), shards))
+}
+
 fn by_share(
     labels: &[f64],
     train: Vec<usize>,
     n: usize,
-    split: Split,
+    split: &Split,
     generator: &mut ChaCha12Rng,
 ) -> Result<Vec<Vec<usize>>, SimError> {
     for _ in 0..MAX_TRIES {
-        let assign = match split {
+        let assign = match *split {
             Split::LabelSkew(alpha) => {
                 let mut assign = vec![vec![]; n];
                 let (positive, negative): (Vec<usize>, Vec<usize>) =
@@ -335,7 +387,7 @@ fn by_share(
                 let shares: Vec<f64> = (0..n).map(|i| size(i) / sum).collect();
                 cut(&train, &shares).into_iter().map(<[usize]>::to_vec).collect()
             }
-            Split::Even | Split::Site => {
+            Split::Even | Split::Site | Split::Sizes(_) => {
                 cut(&train, &vec![1.0 / n as f64; n]).into_iter().map(<[usize]>::to_vec).collect()
             }
         };

@@ -235,7 +235,7 @@ fn every_record_is_dealt_exactly_once() {
             if n_agents == Some(3000) && holdout != Holdout::None {
                 continue;
             }
-            let Sites { names, shards, test, .. } = partition(encoded, n_agents, split, holdout, 9).unwrap();
+            let Sites { names, shards, test, .. } = partition(encoded, n_agents, split.clone(), holdout, 9).unwrap();
             assert_eq!(names.len(), shards.len());
             assert!(shards.iter().all(|s| s.n_records() > 0), "{split}: no agent is empty");
             let n = encoded.records.n_records();
@@ -258,6 +258,20 @@ fn even_means_even_and_random() {
         |seed| partition(&encoded, Some(2), Split::Even, Holdout::None, seed).unwrap().shards.remove(0);
     assert_ne!(identities([&first(1)]), identities([&first(2)]));
     assert_eq!(identities([&first(1)]), identities([&first(1)]));
+}
+
+#[test]
+fn listed_sizes_are_dealt_to_the_record_and_the_rest_is_left_out() {
+    let encoded = some_adults(1000);
+    let split: Split = "sizes:300, 2x40,7".parse().unwrap();
+    let sites = partition(&encoded, None, split.clone(), Holdout::Fraction(0.2), 1).unwrap();
+    let sizes: Vec<usize> = sites.shards.iter().map(Dataset::n_records).collect();
+    assert_eq!((sizes, sites.test.n_records(), sites.names.len()), (vec![300, 40, 40, 7], 200, 4));
+    // Even sites of the same seed begin with the same records: one list moves records of another to a site of their own.
+    let first = |text: &str| {
+        partition(&encoded, Some(2), text.parse().unwrap(), Holdout::None, 1).unwrap().shards.remove(0)
+    };
+    assert_eq!(identities([&first("sizes:500,20")]), identities([&first("even")]));
 }
 
 #[test]
@@ -324,7 +338,7 @@ fn the_official_test_file_is_set_aside() {
 
 #[test]
 fn splits_and_holdouts_are_read_as_they_are_written() {
-    for text in ["even", "site", "label-skew:0.25", "size-skew:2"] {
+    for text in ["even", "site", "label-skew:0.25", "size-skew:2", "sizes:7,3x20,1"] {
         assert_eq!(text.parse::<Split>().unwrap().to_string(), text);
         assert_eq!(Split::try_from(text.to_owned()).unwrap().to_string(), text);
     }
@@ -338,6 +352,11 @@ fn splits_and_holdouts_are_read_as_they_are_written() {
         "size-skew:-1",
         "label-skew:NaN",
         "label-skew:inf",
+        "sizes:",
+        "sizes:5,,5",
+        "sizes:0",
+        "sizes:0x5",
+        "sizes:9999999999x5",
     ] {
         assert!(matches!(text.parse::<Split>(), Err(SimError::UnknownSplit { .. })), "{text}");
     }
@@ -365,6 +384,10 @@ fn what_cannot_be_dealt_is_said() {
     assert!(matches!(e, SimError::Plan(PlanError::OutOfRange { setting: "agents", .. })), "{e}");
     let e = try_deal(Some(16), Split::Even, Holdout::Fraction(0.25));
     assert!(matches!(e, SimError::TooManyAgents { agents: 16, records: 15 }), "{e}");
+    let e = try_deal(Some(3), Split::Sizes(vec![5, 5]), none);
+    assert!(matches!(e, SimError::AgentsAreSizes { agents: 3, sizes: 2 }), "{e}");
+    let e = try_deal(None, Split::Sizes(vec![10, 11]), none);
+    assert!(matches!(e, SimError::SizesTooLarge { wanted: 21, records: 20 }), "{e}");
     let e = try_deal(None, Split::Site, none);
     assert!(matches!(e, SimError::NoSiteColumn), "{e}");
     let e = try_deal(None, Split::Even, Holdout::Official);
@@ -470,7 +493,7 @@ fn a_trace_agrees_with_a_second_computation() {
         let plan = PlanDraft { rounds: 3, ..PlanDraft::default() };
         let setting = SimulationPlan { holdout, runs: 1, reference: false, ..setting(plan) };
         let Sites { shards, test, .. } =
-            partition(&encoded, setting.n_agents, setting.split, holdout, setting.seed).unwrap();
+            partition(&encoded, setting.n_agents, setting.split.clone(), holdout, setting.seed).unwrap();
         let simulation = PreparedSimulation::prepare(setting.clone(), encoded).unwrap();
         let run = simulation.run(&RunOptions::default()).unwrap();
         let models: Vec<&[f64]> = run.outcomes.iter().map(|o| o.last.as_slice()).collect();

@@ -55,7 +55,7 @@ fn the_objective_is_that_of_the_weighted_problem_and_calibration_that_of_the_mea
         let plan = PlanDraft { rounds: 3, epsilon: 20.0, weights, ..PlanDraft::default() };
         let setting = setting(plan, holdout);
         let Sites { shards, test, .. } =
-            partition(&hospitals(), None, setting.split, holdout, setting.seed).unwrap();
+            partition(&hospitals(), None, setting.split.clone(), holdout, setting.seed).unwrap();
         let simulation = PreparedSimulation::prepare(setting, hospitals()).unwrap();
         let run = simulation.run(&RunOptions::default()).unwrap();
         let n_sites = shards.len() as f64;

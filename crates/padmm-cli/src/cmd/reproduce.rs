@@ -24,7 +24,8 @@ use crate::reproduce::tune::tune;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// fig1, fig2, fig3, fig4 (the paper's), accounting, graphs, heart (beyond it) or all
+    /// fig1, fig2, fig3, fig4 (the paper's), accounting, graphs, heart, own (beyond it) or all of these; by name alone: frontier,
+    /// unequal, unequal-35, further
     #[arg(value_name = "WHICH", default_value = "all")]
     which: Vec<String>,
     /// Independent runs of every setting; the hospitals' splits get twice as many
@@ -61,6 +62,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     anyhow::ensure!(args.runs > 0, "--runs must be at least 1");
     start_threads(args.threads)?;
     let experiments = chosen(&args.which)?;
+    experiments.iter().try_for_each(Experiment::check_files)?;
     let folder = OutFolder::at(&args.out)?;
     let bar = progress::bar(0, "{bar:30} {percent}%  {msg}  {elapsed} gone, {eta} left", args.quiet);
     if args.tune {
@@ -105,8 +107,9 @@ fn chosen(which: &[String]) -> anyhow::Result<Vec<Experiment>> {
     for name in which.iter().filter(|w| *w != "all") {
         Experiment::named(name)?;
     }
-    let wanted = Experiment::names().filter(|n| all || which.iter().any(|w| w == n));
-    wanted.map(Experiment::named).collect()
+    let is_wanted = |e: &Experiment| (all && !e.only_by_name) || which.contains(&e.name);
+    let known: Vec<Experiment> = Experiment::names().map(Experiment::named).collect::<Result<_, _>>()?;
+    Ok(known.into_iter().filter(is_wanted).collect())
 }
 
 fn choose_penalties(experiments: &[Experiment], folder: OutFolder, bar: &ProgressBar) -> anyhow::Result<()> {

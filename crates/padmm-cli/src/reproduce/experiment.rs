@@ -2,13 +2,14 @@
 //! The files under `experiments/` are built in, so that the command works from any folder.
 
 use anyhow::{Context, anyhow, ensure};
+use padmm_data::Source;
 use serde::Deserialize;
 
 use super::penalties::Penalties;
 use crate::settings::Settings;
 
 /// Every experiment with its file, in the order of the report.
-const FILES: [(&str, &str); 8] = [
+const FILES: [(&str, &str); 12] = [
     ("fig1", include_str!("../../experiments/fig1/experiment.toml")),
     ("fig2", include_str!("../../experiments/fig2/experiment.toml")),
     ("fig3", include_str!("../../experiments/fig3/experiment.toml")),
@@ -17,6 +18,10 @@ const FILES: [(&str, &str); 8] = [
     ("graphs", include_str!("../../experiments/graphs/experiment.toml")),
     ("heart", include_str!("../../experiments/heart/experiment.toml")),
     ("own", include_str!("../../experiments/own/experiment.toml")),
+    ("frontier", include_str!("../../experiments/frontier/experiment.toml")),
+    ("unequal", include_str!("../../experiments/unequal/experiment.toml")),
+    ("unequal-35", include_str!("../../experiments/unequal-35/experiment.toml")),
+    ("further", include_str!("../../experiments/further/experiment.toml")),
 ];
 
 /// One figure's worth of simulations.
@@ -35,6 +40,9 @@ pub(crate) struct Experiment {
     /// Whether every site also fits a model for itself.
     #[serde(default)]
     pub own_models: bool,
+    /// Whether `all` leaves it out: it takes long, or needs records that are not shipped.
+    #[serde(default)]
+    pub only_by_name: bool,
     #[serde(default)]
     pub sweep: Option<Sweep>,
     pub series: Vec<SeriesSpec>,
@@ -49,6 +57,9 @@ pub(crate) struct Sweep {
     setting: String,
     pub label: String,
     pub values: Vec<toml::Value>,
+    /// Places of the values on the axis, where they are no numbers.
+    #[serde(default)]
+    pub places: Option<Vec<f64>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -59,6 +70,9 @@ pub(crate) struct SeriesSpec {
     /// The series whose colour it shares, drawn dashed.
     #[serde(default)]
     pub like: Option<String>,
+    /// The series of another panel that it is drawn as.
+    #[serde(default)]
+    pub same_as: Option<String>,
     settings: toml::Table,
     /// Runs, where they are not the command's.
     #[serde(default)]
@@ -77,6 +91,10 @@ pub(crate) enum Shows {
     FinalAverageLoss,
     KeptLoss,
     KeptObjective,
+    ExcessLoss,
+    ExcessObjective,
+    KeptAccuracy,
+    KeptAuc,
     SiteAccuracy,
     SiteAccuracyMean,
     OwnModels,
@@ -140,6 +158,9 @@ impl Experiment {
         let mut experiment: Self =
             toml::from_str(text).with_context(|| format!("experiments/{name}/experiment.toml"))?;
         experiment.name = (*name).to_owned();
+        if let Some(Sweep { values, places: Some(places), .. }) = &experiment.sweep {
+            ensure!(places.len() == values.len(), "{name}: every value of the sweep needs a place");
+        }
         for panel in &experiment.panels {
             for series in &panel.series {
                 ensure!(experiment.find(series).is_some(), "{name}: there is no series '{series}'");
@@ -171,11 +192,29 @@ impl Experiment {
     /// The settings of a series at a point, without a penalty that was chosen for it.
     pub(crate) fn settings(&self, series: &SeriesSpec, point: usize) -> anyhow::Result<Settings> {
         let mut table = self.base.clone();
-        table.extend(series.settings.clone());
         if let (Some(sweep), Some(value)) = (&self.sweep, self.points()[point]) {
             table.insert(sweep.setting.clone(), value.clone());
         }
+        // Last: a series that has the swept setting itself is a level line to compare with.
+        table.extend(series.settings.clone());
         Settings::from_table(table).with_context(|| format!("{}, series {}", self.name, series.name))
+    }
+
+    /// Refuses an experiment whose records have not been fetched yet.
+    pub(crate) fn check_files(&self) -> anyhow::Result<()> {
+        for series in &self.series {
+            if let Source::File { path, schema } = self.settings(series, 0)?.source()? {
+                let missing = [path, schema].into_iter().find(|file| !file.is_file());
+                ensure!(
+                    missing.is_none(),
+                    "{} needs '{}', which is not shipped: run `python3 experiments/fetch.py` in the source tree, \
+                     and this command there too",
+                    self.name,
+                    missing.unwrap_or_default().display()
+                );
+            }
+        }
+        Ok(())
     }
 
     /// Every simulation that the experiment needs.

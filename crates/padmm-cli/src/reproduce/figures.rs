@@ -55,12 +55,20 @@ fn series(experiment: &Experiment, panel: &PanelSpec, name: &str, records: &Reco
         }
         Shows::EpsilonByRound => one(epsilon(at(point_of(experiment, panel)))),
         Shows::FinalAverageLoss => {
-            one(by_point(experiment, at, |r| r.trace.last().expect("a run has rounds").average_loss))
+            one(by_point(experiment, at, |_, r| r.trace.last().expect("a run has rounds").average_loss))
         }
-        Shows::KeptLoss => one(by_point(experiment, at, |r| r.smoothed.loss)),
-        Shows::KeptObjective => one(by_point(experiment, at, |r| r.smoothed.objective.unwrap_or(f64::NAN))),
+        Shows::KeptLoss => one(by_point(experiment, at, |_, r| r.smoothed.loss)),
+        Shows::KeptObjective => one(by_point(experiment, at, |_, r| known(r.smoothed.objective))),
+        Shows::KeptAccuracy => one(by_point(experiment, at, |_, r| known(r.smoothed.accuracy))),
+        Shows::KeptAuc => one(by_point(experiment, at, |_, r| known(r.smoothed.auc))),
+        Shows::ExcessLoss => {
+            one(by_point(experiment, at, |record, r| percent_above(r.smoothed.loss, record.optimum.loss)))
+        }
+        Shows::ExcessObjective => one(by_point(experiment, at, |record, r| {
+            percent_above(known(r.smoothed.objective), record.optimum.objective)
+        })),
         Shows::SiteAccuracyMean => {
-            let mean = |r: &RunRecord| mean_of(r.site_accuracy.iter().flatten());
+            let mean = |_: &Record, r: &RunRecord| mean_of(r.site_accuracy.iter().flatten());
             let mut curves = one(by_point(experiment, at, mean));
             if name == "admm" {
                 // Beside it, the pooled optimum on the same held-out patients: one for every way of dealing them.
@@ -81,7 +89,7 @@ fn series(experiment: &Experiment, panel: &PanelSpec, name: &str, records: &Reco
         Shows::SiteAccuracy => {
             let sites = &at(0)[0].setting.sites;
             let of_site = |s: usize| {
-                let points = by_point(experiment, at, |r| r.site_accuracy[s].unwrap_or(f64::NAN));
+                let points = by_point(experiment, at, |_, r| known(r.site_accuracy[s]));
                 curve(&sites[s].name, points, Style::nth(s))
             };
             (0..sites.len()).map(of_site).collect()
@@ -105,6 +113,15 @@ fn own_models(records: &[&Record]) -> [(&'static str, Vec<(f64, MeanStd)>); 3] {
     ]
 }
 
+/// A number that every record of these experiments has; a gap in the line where one does not.
+fn known(value: Option<f64>) -> f64 {
+    value.unwrap_or(f64::NAN)
+}
+
+fn percent_above(value: f64, optimum: f64) -> f64 {
+    100.0 * (value / optimum - 1.0)
+}
+
 fn mean_of<'a>(values: impl Iterator<Item = &'a f64> + Clone) -> f64 {
     values.clone().sum::<f64>() / values.count() as f64
 }
@@ -115,8 +132,11 @@ fn point_of(experiment: &Experiment, panel: &PanelSpec) -> usize {
     experiment.points().iter().position(is_it).unwrap_or(0)
 }
 
-/// A point's place on the axis: its value, or its number where it is no number.
+/// A point's place on the axis: the one that the experiment names, its value, or its number where it is no number.
 fn x_of(experiment: &Experiment, point: usize) -> f64 {
+    if let Some(places) = experiment.sweep.as_ref().and_then(|s| s.places.as_ref()) {
+        return places[point];
+    }
     match experiment.points()[point] {
         Some(toml::Value::Integer(n)) => *n as f64,
         Some(toml::Value::Float(x)) => *x,
@@ -137,10 +157,11 @@ fn by_round(records: &[&Record], of: impl Fn(&RoundMetrics) -> Option<f64>) -> V
 fn by_point<'a>(
     experiment: &Experiment,
     at: impl Fn(usize) -> &'a [&'a Record],
-    of: impl Fn(&RunRecord) -> f64,
+    of: impl Fn(&Record, &RunRecord) -> f64,
 ) -> Vec<(f64, MeanStd)> {
     let point = |p: usize| {
-        let values: Vec<f64> = at(p).iter().flat_map(|r| &r.runs).map(&of).collect();
+        let values: Vec<f64> =
+            at(p).iter().flat_map(|record| record.runs.iter().map(|run| of(record, run))).collect();
         (x_of(experiment, p), MeanStd::of(values.into_iter()))
     };
     (0..experiment.points().len()).map(point).collect()
@@ -157,13 +178,17 @@ fn epsilon(records: &[&Record]) -> Vec<(f64, MeanStd)> {
 /// The colour of ADMM without privacy, in every figure.
 const PLAIN: usize = 6;
 
-/// One colour for every series; one that is like another shares its colour and is dashed.
+/// One colour for every series; one that is like another shares its colour and is dashed, one that is the same as another is drawn as
+/// that one.
 fn style(experiment: &Experiment, spec: &SeriesSpec) -> Style {
+    if let Some(other) = spec.same_as.as_ref().and_then(|name| experiment.find(name)) {
+        return style(experiment, other);
+    }
     if spec.name == "admm" {
         return Style { colour: PLAIN, dash: Dash::Dotted };
     }
-    let own: Vec<&SeriesSpec> =
-        experiment.series.iter().filter(|s| s.like.is_none() && s.name != "admm").collect();
+    let has_own = |s: &&SeriesSpec| s.like.is_none() && s.same_as.is_none() && s.name != "admm";
+    let own: Vec<&SeriesSpec> = experiment.series.iter().filter(has_own).collect();
     let name = spec.like.as_ref().unwrap_or(&spec.name);
     let place = own.iter().position(|s| s.name == *name).unwrap_or(0);
     let colour = if place >= PLAIN { place + 1 } else { place };
@@ -182,14 +207,19 @@ pub(crate) fn figure(experiment: &Experiment, curves: &[Curve], records: &Record
     let mut figure = Figure::new(&experiment.title, panels);
     // Legends of a dozen lines need room above the charts.
     figure.height += 80.0 * figure.panels.len().div_ceil(figure.columns) as f64;
-    figure.subtitle = format!(
-        "{}, {} rounds. Lines are means of {runs} runs, shades one standard deviation.",
-        any.setting.dataset,
-        any.setting.plan.settings().rounds
-    );
+    let what = common(records.values().flatten().map(|r| r.setting.dataset.as_str()))
+        .zip(common(records.values().flatten().map(|r| r.setting.plan.settings().rounds)))
+        .map_or(String::new(), |(dataset, rounds)| format!("{dataset}, {rounds} rounds. "));
+    figure.subtitle = format!("{what}Lines are means of {runs} runs, shades one standard deviation.");
     figure.caption =
         format!("padmm {}, seed {}. padmm reproduce {}", any.version, any.setting.seed, experiment.name);
     figure
+}
+
+/// What all of them are, if they are all the same.
+fn common<T: PartialEq>(mut values: impl Iterator<Item = T>) -> Option<T> {
+    let first = values.next()?;
+    values.all(|v| v == first).then_some(first)
 }
 
 fn panel(experiment: &Experiment, spec: &PanelSpec, curves: &[Curve], any: &Record) -> Panel {
@@ -244,6 +274,10 @@ fn labels(experiment: &Experiment, shows: Shows, delta: f64) -> (String, String)
         Shows::FinalAverageLoss => (swept(), "average loss".into()),
         Shows::KeptLoss => (swept(), "loss on all records".into()),
         Shows::KeptObjective => (swept(), "objective on all records".into()),
+        Shows::ExcessLoss => (swept(), "loss above the optimum's, %".into()),
+        Shows::ExcessObjective => (swept(), "objective above the optimum's, %".into()),
+        Shows::KeptAccuracy => (swept(), "accuracy on held-out records".into()),
+        Shows::KeptAuc => (swept(), "AUC on held-out records".into()),
         Shows::OwnModels => ("records of the site".into(), "loss on held-out records".into()),
         Shows::SiteAccuracy | Shows::SiteAccuracyMean => (swept(), "accuracy on held-out patients".into()),
     }

@@ -82,7 +82,7 @@ pub(crate) fn complete(
     }
     let mut n_rounds = 0;
     for (case, _) in &todo {
-        n_rounds += u64::from(case.runs) * u64::from(case.settings.rounds()?);
+        n_rounds += u64::from(case.runs) * steps(case)?.unwrap_or(BY_RULE);
     }
     bar.set_length(n_rounds);
     let mut data: BTreeMap<String, Loaded> = BTreeMap::new();
@@ -118,18 +118,22 @@ fn run_case(
 ) -> anyhow::Result<Record> {
     let simulation = prepare(case, loaded)?;
     std::fs::create_dir_all(store.folder.join("unfinished"))?;
+    let steps = steps(case)?;
     let one = |run: u32| -> anyhow::Result<RunRecord> {
         let path = store.part_path(key, run);
         if let Some(record) = read::<RunRecord>(&path) {
-            bar.inc(record.trace.len() as u64);
+            bar.inc(steps.unwrap_or(BY_RULE));
             return Ok(record);
         }
         let on_round = |_: &RoundMetrics| {
-            bar.inc(1);
+            bar.inc(u64::from(steps.is_some()));
             true
         };
         let record =
             simulation.run(&RunOptions { run, on_round: &on_round, ..RunOptions::default() })?.record;
+        if steps.is_none() {
+            bar.inc(BY_RULE);
+        }
         write_atomically(&path, true, serde_json::to_string(&record)?.as_bytes())?;
         // Read back, so that a run that was interrupted later and one that was not have the same digits.
         read(&path).with_context(|| format!("'{}' cannot be read", path.display()))
@@ -141,6 +145,15 @@ fn run_case(
         .into_iter()
         .collect::<anyhow::Result<Vec<_>>>()?;
     Ok(simulation.record(runs))
+}
+
+/// What a run counts for on the progress bar where a rule sets its rounds, which are not known before.
+const BY_RULE: u64 = 10;
+
+/// Rounds of each run, where the settings name them.
+fn steps(case: &Case) -> anyhow::Result<Option<u64>> {
+    let rounds = u64::from(case.settings.rounds()?);
+    Ok((rounds > 0).then_some(rounds))
 }
 
 /// The network of a case: its records split, its pooled optimum solved.
