@@ -33,7 +33,10 @@ fn a_figure_has_its_files_its_contract_and_repeats_to_the_bit() {
     assert_eq!(of_mean.count(), 4, "two methods, ADMM without privacy and the pooled model");
     for curve in curves {
         let length = |key: &str| curve[key].as_array().unwrap().len();
-        assert_eq!([length("x"), length("mean"), length("std")], [9; 3], "{curve}");
+        // Sums of whole numbers have no noise as narrow as ε = 50.
+        let is_newton = |key: &str| curve[key].as_str().unwrap().to_lowercase().contains("consensus newton");
+        let n_points = if is_newton("panel") || is_newton("label") { 8 } else { 9 };
+        assert_eq!([length("x"), length("mean"), length("std")], [n_points; 3], "{curve}");
         assert!(curve["label"].is_string());
         let means = curve["mean"].as_array().unwrap().iter().map(|v| v.as_f64().unwrap());
         assert!(means.into_iter().all(|v| (0.0..=1.0).contains(&v)), "accuracies: {curve}");
@@ -125,10 +128,8 @@ fn records_that_are_not_shipped_are_asked_for_and_their_figure_is_percent_above_
             && setting["plan"]["epsilon"] == epsilon
             && setting["dataset"].as_str().unwrap().contains("rand")
     };
-    let all: Vec<Value> = records(&at.join("out"))
-        .keys()
-        .map(|path| json(&String::from_utf8(read(path)).unwrap()))
-        .collect();
+    let all: Vec<Value> =
+        records(&at.join("out")).keys().map(|path| json(&String::from_utf8(read(path)).unwrap())).collect();
     assert_eq!(all.len(), 36, "three sets, three methods, four budgets");
     for (k, epsilon) in [0.1, 0.5, 1.0, 5.0].into_iter().enumerate() {
         let record = all.iter().find(|r| of_case(r, epsilon)).unwrap();

@@ -142,7 +142,8 @@ impl PreparedSimulation {
     /// Deals the data, builds the graph, derives the terms and solves the pooled problem.
     pub fn prepare(setting: SimulationPlan, encoded: Encoded) -> Result<Self, SimError> {
         setting.check(&encoded)?;
-        let sites = partition(&encoded, setting.n_agents, setting.split.clone(), setting.holdout, setting.seed)?;
+        let sites =
+            partition(&encoded, setting.n_agents, setting.split.clone(), setting.holdout, setting.seed)?;
         let graph = setting.graph.build(sites.names.len(), &sites.names, setting.seed)?;
         Self::of_sites(setting, sites, graph, encoded.features, encoded.n_dropped)
     }
@@ -425,12 +426,15 @@ impl PreparedSimulation {
         let loss = plan.settings().loss;
         let round = seen.round;
         let releases: Vec<&PublicVector> = seen.models.iter().collect();
-        let chosen = panel(releases.len());
+        let all_same = releases.iter().all(|r| r.as_slice() == releases[0].as_slice());
+        let chosen = if all_same { vec![0] } else { panel(releases.len()) };
         let models: Vec<&[f64]> = chosen.iter().map(|&i| releases[i].as_slice()).collect();
         let smoothed = center(&seen.smoothed.iter().collect::<Vec<_>>());
         let (pooled, at_sites, losses) =
             self.evaluate(self.setting.rank_rounds, |e| e.mean_and_losses(&models, &[&smoothed]));
-        let own: Vec<f64> = if chosen.len() == releases.len() {
+        let own: Vec<f64> = if all_same {
+            at_sites[0].clone()
+        } else if chosen.len() == releases.len() {
             at_sites.iter().enumerate().map(|(i, losses)| losses[i]).collect()
         } else {
             let pairs = releases.par_iter().zip(&self.shards);
@@ -455,7 +459,11 @@ impl PreparedSimulation {
     }
 
     fn scores(&self, models: &[&PublicVector]) -> ModelMetrics {
-        let models: Vec<&[f64]> = models.iter().map(|m| m.as_slice()).collect();
+        let mut models: Vec<&[f64]> = models.iter().map(|m| m.as_slice()).collect();
+        // Where all sites have the same model, one score is the mean of all.
+        if models.iter().all(|m| *m == models[0]) {
+            models.truncate(1);
+        }
         self.evaluate(true, |e| e.finished(&models, &self.objective))
     }
 

@@ -235,7 +235,8 @@ fn every_record_is_dealt_exactly_once() {
             if n_agents == Some(3000) && holdout != Holdout::None {
                 continue;
             }
-            let Sites { names, shards, test, .. } = partition(encoded, n_agents, split.clone(), holdout, 9).unwrap();
+            let Sites { names, shards, test, .. } =
+                partition(encoded, n_agents, split.clone(), holdout, 9).unwrap();
             assert_eq!(names.len(), shards.len());
             assert!(shards.iter().all(|s| s.n_records() > 0), "{split}: no agent is empty");
             let n = encoded.records.n_records();

@@ -74,6 +74,9 @@ pub(crate) struct SeriesSpec {
     #[serde(default)]
     pub same_as: Option<String>,
     settings: toml::Table,
+    /// Values of the sweep that it has no point at.
+    #[serde(default)]
+    without: Vec<toml::Value>,
     /// Runs, where they are not the command's.
     #[serde(default)]
     pub runs: Option<u32>,
@@ -221,7 +224,10 @@ impl Experiment {
     pub(crate) fn cases(&self, repetition: Repetition, penalties: &Penalties) -> anyhow::Result<Vec<Case>> {
         let mut cases = vec![];
         for series in &self.series {
-            for point in 0..self.points().len() {
+            for (point, value) in self.points().into_iter().enumerate() {
+                if value.is_some_and(|v| series.without.contains(v)) {
+                    continue;
+                }
                 let mut settings = self.settings(series, point)?;
                 if let Some(best) = penalties.best(&self.name, &series.name, &self.point_name(point)) {
                     settings.set_penalty(best);
@@ -254,6 +260,8 @@ impl Experiment {
 
 #[cfg(test)]
 mod tests {
+    use padmm_sim::Split;
+
     use super::*;
 
     #[test]
@@ -268,5 +276,24 @@ mod tests {
         }
         let unknown = Experiment::named("fig9").unwrap_err().to_string();
         assert!(unknown.contains("fig1") && unknown.contains("fig9"), "{unknown}");
+    }
+
+    #[test]
+    fn unequal_sites_share_as_many_records_as_equal_ones() {
+        let sizes = |value: &toml::Value| match value.as_str().unwrap().parse() {
+            Ok(Split::Sizes(sizes)) => sizes,
+            other => panic!("{other:?}"),
+        };
+        let sweep = Experiment::named("unequal").unwrap().sweep.unwrap();
+        for (value, smallest) in sweep.values.iter().zip(sweep.places.unwrap()) {
+            let (sizes, sum) = (sizes(value), sizes(value).iter().sum::<usize>());
+            assert!(sizes.len() == 6 && (19_998..=20_000).contains(&sum), "{value}");
+            assert_eq!(sizes[5] as f64, smallest, "{value}");
+        }
+        let experiment = Experiment::named("unequal-35").unwrap();
+        let unequal = sizes(&experiment.base["split"]);
+        let equal = sizes(&experiment.find("newton-even").unwrap().settings["split"]);
+        assert_eq!((unequal.len(), unequal.iter().sum::<usize>()), (35, equal.iter().sum()));
+        assert_eq!((unequal[0], unequal[34], equal.len()), (4700, 7, 35));
     }
 }

@@ -37,7 +37,7 @@ pub(crate) fn curves(experiment: &Experiment, records: &Records<'_>) -> Vec<Curv
 /// The curves that one series has in one panel: one, or one for every site.
 fn series(experiment: &Experiment, panel: &PanelSpec, name: &str, records: &Records<'_>) -> Vec<Curve> {
     let spec = experiment.find(name).expect("panels name series that exist");
-    let at = |point: usize| records[&(name.to_owned(), point)].as_slice();
+    let at = |point: usize| records.get(&(name.to_owned(), point)).map_or(&[][..], Vec::as_slice);
     let curve = |label: &str, points: Vec<(f64, MeanStd)>, style: Style| Curve {
         panel: panel.title.clone(),
         label: label.to_owned(),
@@ -164,7 +164,7 @@ fn by_point<'a>(
             at(p).iter().flat_map(|record| record.runs.iter().map(|run| of(record, run))).collect();
         (x_of(experiment, p), MeanStd::of(values.into_iter()))
     };
-    (0..experiment.points().len()).map(point).collect()
+    (0..experiment.points().len()).filter(|&p| !at(p).is_empty()).map(point).collect()
 }
 
 /// ε spent after each round, by the accounting that the series was calibrated with.
@@ -207,9 +207,11 @@ pub(crate) fn figure(experiment: &Experiment, curves: &[Curve], records: &Record
     let mut figure = Figure::new(&experiment.title, panels);
     // Legends of a dozen lines need room above the charts.
     figure.height += 80.0 * figure.panels.len().div_ceil(figure.columns) as f64;
-    let what = common(records.values().flatten().map(|r| r.setting.dataset.as_str()))
-        .zip(common(records.values().flatten().map(|r| r.setting.plan.settings().rounds)))
-        .map_or(String::new(), |(dataset, rounds)| format!("{dataset}, {rounds} rounds. "));
+    let settings = || records.values().flatten().map(|r| &r.setting);
+    let dataset = common(settings().map(|s| s.dataset.clone()));
+    let rounds = common(settings().map(|s| s.plan.settings().rounds)).map(|n| format!("{n} rounds"));
+    let what: Vec<String> = dataset.into_iter().chain(rounds).collect();
+    let what = if what.is_empty() { String::new() } else { format!("{}. ", what.join(", ")) };
     figure.subtitle = format!("{what}Lines are means of {runs} runs, shades one standard deviation.");
     figure.caption =
         format!("padmm {}, seed {}. padmm reproduce {}", any.version, any.setting.seed, experiment.name);
