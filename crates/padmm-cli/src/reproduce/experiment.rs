@@ -288,7 +288,7 @@ mod tests {
         for (value, smallest) in sweep.values.iter().zip(sweep.places.unwrap()) {
             let (sizes, sum) = (sizes(value), sizes(value).iter().sum::<usize>());
             assert!(sizes.len() == 6 && (19_998..=20_000).contains(&sum), "{value}");
-            assert_eq!(sizes[5] as f64, smallest, "{value}");
+            assert_eq!(sizes[5], smallest as usize, "{value}");
         }
         let experiment = Experiment::named("unequal-35").unwrap();
         let unequal = sizes(&experiment.base["split"]);
