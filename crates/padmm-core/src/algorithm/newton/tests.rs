@@ -1,5 +1,7 @@
 //! Against the vectors of the specification (ACCURACY §3), which were printed by a program of its own.
 
+mod robust;
+
 use padmm_privacy::{
     Budget, Computed, Gate, MemoryLedger, NoiseSource, Payload, PrivacyError, PublicVector,
     RequiredCertificate, Schedule, SumRound, SumSchedule, Terms,
