@@ -193,7 +193,7 @@ def test_text_stays_text(open_page, pages, expected):
 
 @pytest.mark.parametrize(
     ("name", "charts"),
-    [("one/report.html", 3), ("compared.html", 3), ("all/report.html", 2), ("audit/audit.html", 2)],
+    [("one/report.html", 3), ("compared.html", 3), ("all/report.html", 3), ("audit/audit.html", 2)],
 )
 def test_pages_of_the_command_show_every_chart(open_page, pages, name, charts):
     tab = open_page(pages / name, 1280)
