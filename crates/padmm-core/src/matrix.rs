@@ -21,6 +21,11 @@ impl Square {
         self.n
     }
 
+    /// All entries, row by row.
+    pub(crate) fn as_slice(&self) -> &[f64] {
+        &self.values
+    }
+
     pub(crate) fn row(&self, i: usize) -> &[f64] {
         &self.values[i * self.n..(i + 1) * self.n]
     }

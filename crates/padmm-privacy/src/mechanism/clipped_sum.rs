@@ -82,6 +82,11 @@ impl ClippedSum {
         }
     }
 
+    /// The sum of signed terms that has these integers; whoever makes it has bounded its terms.
+    pub(super) fn of_integers(values: Vec<i64>, n_records: usize) -> Self {
+        Self { values, ..Self::new(Terms::Signed, 0, n_records) }
+    }
+
     /// Adds the term `factor * row`, in units of the bound: truncated towards zero, what is not finite replaced by zero, and shortened
     /// if it is still longer than 1.
     ///

@@ -4,11 +4,13 @@ mod clipped_sum;
 mod grid_gaussian;
 mod payload;
 mod sum_gaussian;
+mod whitened_sum;
 
 pub use clipped_sum::{ClippedSum, Terms};
 pub use grid_gaussian::{GridGaussian, RequiredCertificate};
 pub use payload::Payload;
 pub use sum_gaussian::{SumGaussian, SumRound, SumSchedule};
+pub use whitened_sum::{Cap, WhitenedSum, Whitening};
 
 use std::fmt;
 

@@ -185,7 +185,7 @@ impl Metric for DiagonalMetric {
         &self.roots
     }
 
-    fn sum(&self, problem: &LocalProblem, point: &[f64]) -> ClippedSum {
+    fn sum(&mut self, problem: &LocalProblem, point: &[f64]) -> ClippedSum {
         records::sparse_gradient(problem, &self.whitener, self.clip, point)
     }
 

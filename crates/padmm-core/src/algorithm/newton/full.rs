@@ -4,7 +4,7 @@ use padmm_privacy::ClippedSum;
 
 use super::metric::{Lesson, Metric, Shape};
 use super::prox::{self, Quadratic};
-use super::records::{self, Whitener};
+use super::records::{Prepared, Whitener};
 use crate::algorithm::LocalProblem;
 use crate::matrix::{Lower, Square};
 use crate::privacy_noise::PrivacyNoise;
@@ -16,6 +16,8 @@ pub(super) struct FullMetric {
     factor: Lower,
     /// `L⁻¹`
     whitener: Whitener,
+    /// The same for the records of a site, once there are some.
+    prepared: Option<Prepared>,
     /// `M`
     matrix: Square,
     clip: f64,
@@ -93,6 +95,7 @@ impl FullMetric {
         add_diagonal(&mut hessian, penalty);
         let metric = Self {
             whitener: Whitener::new(&factor),
+            prepared: None,
             factor,
             clip,
             base,
@@ -142,8 +145,12 @@ impl Metric for FullMetric {
         self.factor.as_slice()
     }
 
-    fn sum(&self, problem: &LocalProblem, point: &[f64]) -> ClippedSum {
-        records::gradient(problem, &self.whitener, self.clip, point)
+    fn sum(&mut self, problem: &LocalProblem, point: &[f64]) -> ClippedSum {
+        let prepared = self.prepared.take().filter(|prepared| prepared.is_for(problem));
+        let prepared = prepared.unwrap_or_else(|| Prepared::new(problem, &self.whitener, self.clip));
+        let sum = prepared.gradient(problem, point);
+        self.prepared = Some(prepared);
+        sum
     }
 
     fn whitened(&self, entries: &mut dyn Iterator<Item = (usize, f64)>) -> Vec<f64> {

@@ -208,7 +208,7 @@ pub(super) trait Metric: Send {
     fn coordinates(&self) -> &[f64];
 
     /// Σ of every record's `clip(ℓ'(aᵀx), ± c/‖L⁻¹a‖) · L⁻¹a/c`.
-    fn sum(&self, problem: &LocalProblem, point: &[f64]) -> ClippedSum;
+    fn sum(&mut self, problem: &LocalProblem, point: &[f64]) -> ClippedSum;
 
     /// `L⁻¹v` of the vector with these entries.
     fn whitened(&self, entries: &mut dyn Iterator<Item = (usize, f64)>) -> Vec<f64>;

@@ -259,7 +259,7 @@ impl Algorithm for NewtonState {
     }
 
     fn compute(&mut self, _round: u32, _drawn: &Drawn, local: Local<'_>) -> Result<Computed, AgentError> {
-        let sum = match &self.learned {
+        let sum = match &mut self.learned {
             None => records::moments(local.problem, &self.layout),
             Some(Learned { metric, point, .. }) => metric.sum(local.problem, point),
         };

@@ -1,15 +1,19 @@
 //! What a site computes from its records: sums in which every record's term is clipped last, on integers (`padmm-privacy`'s
-//! [`ClippedSum`]), so that nothing here needs to be right for the guarantee to hold.
+//! [`ClippedSum`]), so that nothing here needs to be right for the guarantee to hold, but that a record's slope is cut at its own cap.
 
-use padmm_privacy::{ClippedSum, Terms};
+use std::sync::Arc;
+
+use padmm_privacy::{Cap, ClippedSum, Terms, Whitening};
 use rayon::prelude::*;
 
 use super::link::Link;
 use super::metric::Layout;
 use crate::algorithm::LocalProblem;
-use crate::algorithm::shared_point::{merged, sum_over_records};
+use crate::algorithm::shared_point::{BLOCK, merged, sum_over_records};
+use crate::data::Dataset;
+use crate::kernel::{self, Weights};
 use crate::matrix::{Lower, Square};
-use crate::vector::dot;
+use crate::vector::{Simd, dot, simd};
 
 /// Σ of every record's `(y a, (1−y) a, a_num²)/Φ`.
 pub(super) fn moments(problem: &LocalProblem, layout: &Layout) -> ClippedSum {
@@ -49,31 +53,83 @@ impl Whitener {
     }
 
     /// `out ← out + v L⁻¹e_j`; the column has nothing above its diagonal.
-    #[inline(always)]
     pub(super) fn add(&self, j: usize, v: f64, out: &mut [f64]) {
         out[j..].iter_mut().zip(&self.0.row(j)[j..]).for_each(|(o, l)| *o += v * l);
     }
 }
 
-/// Σ of every record's `clip(ℓ'(aᵀx), ± c/‖L⁻¹a‖) · L⁻¹a/c`.
-pub(super) fn gradient(problem: &LocalProblem, whitener: &Whitener, clip: f64, point: &[f64]) -> ClippedSum {
-    sum_over_records(
-        problem,
-        point,
-        #[inline(always)]
-        |sum, whitened, row, slope| {
-            whitened.clear();
-            whitened.resize(point.len(), 0.0);
-            row.numeric.iter().enumerate().for_each(|(j, v)| whitener.add(j, *v, whitened));
-            row.hot.iter().for_each(|&j| whitener.add(j as usize, 1.0, whitened));
-            let length = row.scale * dot(whitened, whitened).sqrt();
-            let cap = clip / length.max(f64::MIN_POSITIVE);
-            sum.add(slope.clamp(-cap, cap) * row.scale / clip, whitened);
-        },
-    )
+/// `L⁻¹` and what bounds each record's slope, in whole numbers.
+pub(super) struct Prepared {
+    /// The records that the caps are for.
+    data: Arc<Dataset>,
+    whitening: Whitening,
+    caps: Vec<Cap>,
 }
 
-/// The same where `L⁻¹` is a diagonal.
+impl Prepared {
+    /// For the records of `problem` and the clipping bound `c`; one pass over them.
+    pub(super) fn new(problem: &LocalProblem, whitener: &Whitener, clip: f64) -> Self {
+        let data = problem.data.clone();
+        let whitening = Whitening::new(whitener.0.as_slice(), clip, data.n_records())
+            .expect("a positive metric of moments within their range has an inverse of a reasonable size");
+        let caps = problem.part().tasks().collect::<Vec<_>>().into_par_iter().flat_map_iter(|range| {
+            let (mut caps, mut room) = (Vec::with_capacity(range.len()), vec![]);
+            simd(
+                #[inline(always)]
+                || {
+                    for r in range {
+                        let row = data.row(r);
+                        caps.push(whitening.cap(row.numeric, row.hot, &mut room));
+                    }
+                },
+            );
+            caps
+        });
+        let caps = caps.collect();
+        Self { data, whitening, caps }
+    }
+
+    /// Whether the caps are for these records.
+    pub(super) fn is_for(&self, problem: &LocalProblem) -> bool {
+        Arc::ptr_eq(&self.data, &problem.data)
+    }
+
+    /// Σ of every record's `clip(ℓ'(aᵀx), ± c/‖L⁻¹a‖) · L⁻¹a/c`.
+    pub(super) fn gradient(&self, problem: &LocalProblem, point: &[f64]) -> ClippedSum {
+        assert!(self.is_for(problem), "a cap is that of its own record");
+        let Self { data, whitening, caps } = self;
+        let mut weights = Weights::default();
+        weights.set_head(data, point);
+        let sum = problem.part().tasks().collect::<Vec<_>>().into_par_iter().map(|range| {
+            let (mut sum, mut slopes) = (whitening.sum(), [0.0; BLOCK]);
+            for from in range.clone().step_by(BLOCK) {
+                let block = from..(from + BLOCK).min(range.end);
+                let slopes = &mut slopes[..block.len()];
+                kernel::margins_into(data, block.clone(), weights.at(point), slopes);
+                let records = data.records(block.clone());
+                let machine = Simd::detect();
+                problem.loss.scaled_slopes(machine, records.labels, records.scale, slopes);
+                machine.run(
+                    #[inline(always)]
+                    || {
+                        for (r, &slope) in block.zip(&*slopes) {
+                            let row = data.row(r);
+                            sum.add(caps[r], slope, row.numeric, row.hot);
+                        }
+                    },
+                );
+            }
+            sum
+        });
+        let all = sum.reduce_with(|mut sum, other| {
+            sum.merge(other);
+            sum
+        });
+        all.unwrap_or_else(|| whitening.sum()).finish()
+    }
+}
+
+/// Σ of every record's `clip(ℓ'(aᵀx), ± c/‖L⁻¹a‖) · L⁻¹a/c` where `L⁻¹` is a diagonal.
 pub(super) fn sparse_gradient(
     problem: &LocalProblem,
     whitener: &[f64],
