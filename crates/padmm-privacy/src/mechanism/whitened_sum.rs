@@ -6,15 +6,15 @@
 
 use super::clipped_sum::{ClippedSum, bits_for};
 
-/// Numbers of a row are in units of `2^-14`.
-const ROW_BITS: i32 = 14;
-/// No entry of the matrix is larger than `2^26`: with rows of up to [`MOST_ENTRIES`] numbers every entry of `W a` is below `2^52`.
-const MATRIX_BITS: i32 = 26;
+/// Numbers of a row are in units of `2^-18`.
+const ROW_BITS: i32 = 18;
+/// No entry of the matrix is larger than `2^22`: with rows of up to [`MOST_ENTRIES`] numbers every entry of `W a` is below `2^52`.
+const MATRIX_BITS: i32 = 22;
 const MOST_ENTRIES: usize = 1 << 12;
-/// No slope is larger than `2^22`, so that the products of a slope and a row are below `2^36`.
+/// No slope is larger than `2^22`, so that the products of a slope and a row are at most `2^40`.
 const SLOPE_BITS: i32 = 22;
 /// Records whose products are added in doubles before they join the integers: their sum stays below `2^53`, where doubles are exact.
-const BLOCK: u32 = 1 << 16;
+const BLOCK: u32 = 1 << 12;
 
 /// Coordinates that are handled side by side.
 const LANES: usize = 8;
@@ -60,7 +60,7 @@ impl Whitening {
         if !columns.iter().all(|w| w.is_finite()) {
             return None;
         }
-        // 2^exponent * largest is in (2^25, 2^26].
+        // 2^exponent * largest is in [2^21, 2^22).
         let exponent = MATRIX_BITS - libm::ilogb(largest) - 1;
         let columns = columns.iter().map(|w| libm::scalbn(*w, exponent).trunc()).collect();
         let length_bits = exponent + ROW_BITS + SLOPE_BITS + libm::ilogb(clip);
@@ -132,7 +132,7 @@ impl Whitening {
 /// [`WhitenedSum::finish`] makes of the sum moves by at most 2, in units of the bound, if one record is replaced.
 pub struct WhitenedSum<'a> {
     whitening: &'a Whitening,
-    /// Of rows' numbers, and of their ones in units of `2^14`; whole numbers as doubles, of at most [`BLOCK`] records.
+    /// Of rows' numbers, and of their ones in units of `2^18`; whole numbers as doubles, of at most [`BLOCK`] records.
     head: Vec<f64>,
     ones: Vec<f64>,
     in_block: u32,
