@@ -78,16 +78,27 @@ impl Square {
         (0..self.n).map(|i| dot(self.row(i), other.row(i))).sum()
     }
 
-    /// `self · other`
+    /// `self · other`; every entry is the sum of its products from the first to the last.
     pub(crate) fn product(&self, other: &Self) -> Self {
-        let mut out = Self::zeros(self.n);
-        for i in 0..self.n {
-            let (row, factors) = (&mut out.values[i * self.n..(i + 1) * self.n], self.row(i));
+        let (n, mut out) = (self.n, Self::zeros(self.n));
+        for i in 0..n {
+            let (row, factors) = (&mut out.values[i * n..(i + 1) * n], self.row(i));
             simd(
                 #[inline(always)]
                 || {
-                    for (k, factor) in factors.iter().enumerate() {
-                        let other = &other.values[k * self.n..(k + 1) * self.n];
+                    // Four products before an entry goes back to memory.
+                    let (fours, rest) = factors.as_chunks::<4>();
+                    let rows = |k: usize| &other.values[k * n..(k + 1) * n];
+                    for (k, &[f0, f1, f2, f3]) in fours.iter().enumerate() {
+                        let (b0, b1, b2, b3) =
+                            (rows(4 * k), rows(4 * k + 1), rows(4 * k + 2), rows(4 * k + 3));
+                        let others = b0.iter().zip(b1).zip(b2).zip(b3);
+                        for (o, (((b0, b1), b2), b3)) in row.iter_mut().zip(others) {
+                            *o = *o + f0 * b0 + f1 * b1 + f2 * b2 + f3 * b3;
+                        }
+                    }
+                    for (k, factor) in rest.iter().enumerate() {
+                        let other = rows(4 * fours.len() + k);
                         row.iter_mut().zip(other).for_each(|(o, b)| *o += factor * b);
                     }
                 },

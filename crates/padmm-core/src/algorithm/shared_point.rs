@@ -14,7 +14,7 @@ use crate::plan::SiteWeights;
 use crate::vector::simd;
 
 /// Records whose margins are computed together.
-pub(super) const BLOCK: usize = 256;
+const BLOCK: usize = 256;
 
 /// A model longer than this means nothing any more; what would make it longer is not done.
 pub(super) const LONGEST_MODEL: f64 = 1e6;

@@ -1,15 +1,15 @@
 //! What a site computes from its records: sums in which every record's term is clipped last, on integers (`padmm-privacy`'s
-//! [`ClippedSum`]), so that nothing here needs to be right for the guarantee to hold, but that a record's slope is cut at its own cap.
+//! [`ClippedSum`] and [`WhitenedRows`]), so that nothing here needs to be right for the guarantee to hold.
 
 use std::sync::Arc;
 
-use padmm_privacy::{Cap, ClippedSum, Terms, Whitening};
+use padmm_privacy::{ClippedSum, Rows, Terms, WhitenedRows, Workers};
 use rayon::prelude::*;
 
 use super::link::Link;
 use super::metric::Layout;
 use crate::algorithm::LocalProblem;
-use crate::algorithm::shared_point::{BLOCK, merged, sum_over_records};
+use crate::algorithm::shared_point::{merged, sum_over_records};
 use crate::data::Dataset;
 use crate::kernel::{self, Weights};
 use crate::matrix::{Lower, Square};
@@ -58,74 +58,64 @@ impl Whitener {
     }
 }
 
-/// `L⁻¹` and what bounds each record's slope, in whole numbers.
-pub(super) struct Prepared {
-    /// The records that the caps are for.
-    data: Arc<Dataset>,
-    whitening: Whitening,
-    caps: Vec<Cap>,
+/// Threads, each in the machine's widest registers.
+struct Threads;
+
+impl Workers for Threads {
+    #[inline(always)]
+    fn each<T: Send>(&self, n: usize, f: impl Fn(usize) -> T + Sync) -> Vec<T> {
+        let one = |k| {
+            simd(
+                #[inline(always)]
+                || f(k),
+            )
+        };
+        (0..n).into_par_iter().map(one).collect()
+    }
 }
+
+impl Rows for Dataset {
+    fn n_rows(&self) -> usize {
+        self.n_records()
+    }
+
+    #[inline(always)]
+    fn row(&self, r: usize) -> (&[f64], &[u32]) {
+        let row = Self::row(self, r);
+        (row.numeric, row.hot)
+    }
+}
+
+/// A site's records with `L⁻¹`.
+pub(super) struct Prepared(WhitenedRows<Dataset>);
 
 impl Prepared {
     /// For the records of `problem` and the clipping bound `c`; one pass over them.
     pub(super) fn new(problem: &LocalProblem, whitener: &Whitener, clip: f64) -> Self {
-        let data = problem.data.clone();
-        let whitening = Whitening::new(whitener.0.as_slice(), clip, data.n_records())
-            .expect("a positive metric of moments within their range has an inverse of a reasonable size");
-        let caps = problem.part().tasks().collect::<Vec<_>>().into_par_iter().flat_map_iter(|range| {
-            let (mut caps, mut room) = (Vec::with_capacity(range.len()), vec![]);
-            simd(
-                #[inline(always)]
-                || {
-                    for r in range {
-                        let row = data.row(r);
-                        caps.push(whitening.cap(row.numeric, row.hot, &mut room));
-                    }
-                },
-            );
-            caps
-        });
-        let caps = caps.collect();
-        Self { data, whitening, caps }
+        let steepest = Link::of(problem.loss).steepest();
+        let rows = WhitenedRows::new(problem.data.clone(), whitener.0.as_slice(), clip, steepest, &Threads);
+        Self(
+            rows.expect(
+                "a positive metric of moments within their range has an inverse of a reasonable size",
+            ),
+        )
     }
 
-    /// Whether the caps are for these records.
+    /// Whether it is for these records.
     pub(super) fn is_for(&self, problem: &LocalProblem) -> bool {
-        Arc::ptr_eq(&self.data, &problem.data)
+        Arc::ptr_eq(self.0.rows(), &problem.data)
     }
 
     /// Σ of every record's `clip(ℓ'(aᵀx), ± c/‖L⁻¹a‖) · L⁻¹a/c`.
     pub(super) fn gradient(&self, problem: &LocalProblem, point: &[f64]) -> ClippedSum {
-        assert!(self.is_for(problem), "a cap is that of its own record");
-        let Self { data, whitening, caps } = self;
+        let data = self.0.rows();
         let mut weights = Weights::default();
         weights.set_head(data, point);
-        let sum = problem.part().tasks().collect::<Vec<_>>().into_par_iter().map(|range| {
-            let (mut sum, mut slopes) = (whitening.sum(), [0.0; BLOCK]);
-            for from in range.clone().step_by(BLOCK) {
-                let block = from..(from + BLOCK).min(range.end);
-                let slopes = &mut slopes[..block.len()];
-                kernel::margins_into(data, block.clone(), weights.at(point), slopes);
-                let records = data.records(block.clone());
-                let machine = Simd::detect();
-                problem.loss.scaled_slopes(machine, records.labels, records.scale, slopes);
-                machine.run(
-                    #[inline(always)]
-                    || {
-                        for (r, &slope) in block.zip(&*slopes) {
-                            let row = data.row(r);
-                            sum.add(caps[r], slope, row.numeric, row.hot);
-                        }
-                    },
-                );
-            }
-            sum
-        });
-        let all = sum.reduce_with(|mut sum, other| {
-            sum.merge(other);
-            sum
-        });
-        all.unwrap_or_else(|| whitening.sum()).finish()
+        self.0.sum(&Threads, |range, slopes| {
+            kernel::margins_into(data, range.clone(), weights.at(point), slopes);
+            let records = data.records(range);
+            problem.loss.scaled_slopes(Simd::detect(), records.labels, records.scale, slopes);
+        })
     }
 }
 
