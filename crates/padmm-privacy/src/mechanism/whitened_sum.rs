@@ -31,6 +31,11 @@ const PART: usize = 1 << 12;
 const BLOCK: usize = 256;
 /// Coordinates that are handled side by side.
 const LANES: usize = 8;
+// Doubles are exact in all sums of whole numbers: in `W a`, and over the records of a part.
+const _: () = assert!(MATRIX_BITS + ROW_BITS + MOST_ENTRIES.ilog2() as i32 <= 52);
+const _: () = assert!(SLOPE_BITS + ROW_BITS + PART.ilog2() as i32 <= 52);
+const _: () = assert!(SLOPE_BITS + (MOST_ENTRIES.ilog2() + PART.ilog2()) as i32 <= 52);
+
 /// A sum of terms of at most 1 is below this in magnitude; cutting off what is not moves no two sums apart.
 const LARGEST: i128 = 1 << 51;
 

@@ -45,9 +45,13 @@ impl PreparedSimulation {
             let mut own = messages.filter(|(_, said)| said.is_for(SiteIndex(i)));
             own.try_for_each(|(heard, _)| agent.handle_message(heard)).map_err(stopped(i))
         };
-        // Hearing is little work: a few messages are not worth a second thread.
+        // Hearing a neighbour is little work: a few messages are not worth a second thread. Where everybody is heard, what follows the
+        // last message is a step with matrices.
         let n_messages: usize = (0..agents.len()).map(|i| self.graph.degree(i)).sum();
-        let worth_a_thread = (MESSAGES * agents.len()).div_ceil(n_messages.max(1));
+        let worth_a_thread = match agents.first().map(Agent::audience) {
+            Some(Audience::Everybody) => 1,
+            _ => (MESSAGES * agents.len()).div_ceil(n_messages.max(1)),
+        };
         agents
             .par_iter_mut()
             .enumerate()
