@@ -20,8 +20,9 @@ use super::clipped_sum::{ClippedSum, bits_for};
 
 /// Numbers of a row are in units of `2^-18`.
 const ROW_BITS: i32 = 18;
-/// Every entry of the matrix is below `2^22`: with rows of up to [`MOST_ENTRIES`] numbers every entry of `W a` is below `2^52`.
+/// Every entry of the matrix is below `2^22`.
 const MATRIX_BITS: i32 = 22;
+/// Numbers and ones of a row at most, and columns.
 const MOST_ENTRIES: usize = 1 << 12;
 /// No slope is larger than `2^22`, so that the products of a slope and a row are at most `2^40`.
 const SLOPE_BITS: i32 = 22;
@@ -29,10 +30,8 @@ const SLOPE_BITS: i32 = 22;
 const PART: usize = 1 << 12;
 /// Records whose slopes are asked for together.
 const BLOCK: usize = 256;
-/// Coordinates that are handled side by side.
-const LANES: usize = 8;
-// Doubles are exact in all sums of whole numbers: in `W a`, and over the records of a part.
-const _: () = assert!(MATRIX_BITS + ROW_BITS + MOST_ENTRIES.ilog2() as i32 <= 52);
+// Sums of whole numbers are exact: products of columns in integers, and in doubles those over the records of a part.
+const _: () = assert!(2 * MATRIX_BITS + MOST_ENTRIES.ilog2() as i32 <= 62);
 const _: () = assert!(SLOPE_BITS + ROW_BITS + PART.ilog2() as i32 <= 52);
 const _: () = assert!(SLOPE_BITS + (MOST_ENTRIES.ilog2() + PART.ilog2()) as i32 <= 52);
 
@@ -97,6 +96,36 @@ fn whole(v: f64) -> f64 {
     (v * UNIT + ROUND) - ROUND
 }
 
+/// `g_jk`, the products of the matrix's columns, each rounded once.
+struct Products {
+    n: usize,
+    values: Vec<f64>,
+    /// `sqrt(g_jj)`, rounded up.
+    roots: Vec<f64>,
+}
+
+impl Products {
+    fn new(n: usize, columns: &[f64]) -> Self {
+        let columns: Vec<Vec<i64>> =
+            columns.chunks(n).map(|column| column.iter().map(|w| *w as i64).collect()).collect();
+        let mut values = vec![0.0; n * n];
+        for j in 0..n {
+            for k in 0..=j {
+                // Whole numbers below 2^22, fewer than 2^12 of them.
+                let product: i64 = columns[j].iter().zip(&columns[k]).map(|(a, b)| a * b).sum();
+                (values[j * n + k], values[k * n + j]) = (product as f64, product as f64);
+            }
+        }
+        let roots = (0..n).map(|j| values[j * n + j].sqrt() * (1.0 + 4.0 * f64::EPSILON)).collect();
+        Self { n, values, roots }
+    }
+
+    /// Those of column `j` with all columns.
+    fn of(&self, j: usize) -> &[f64] {
+        &self.values[j * self.n..(j + 1) * self.n]
+    }
+}
+
 const ONE: f64 = (1 << ROW_BITS) as f64;
 
 impl<R: Rows> WhitenedRows<R> {
@@ -129,14 +158,11 @@ impl<R: Rows> WhitenedRows<R> {
         let slope_unit = libm::scalbn(1.0 / clip, slope_bits + libm::ilogb(clip));
         let shift = u32::try_from(length_bits - bits as i32).ok().filter(|shift| *shift < 64)?;
         let mut whitened = Self { rows, n, columns, slope_unit, bits, shift, caps: vec![] };
-        let caps = workers.each(
-            whitened.n_parts(),
-            #[inline(always)]
-            |k| {
-                let mut room = vec![0.0; n];
-                whitened.part(k).map(|r| whitened.cap(r, &mut room)).collect::<Vec<f64>>()
-            },
-        );
+        let products = Products::new(n, &whitened.columns);
+        let caps = workers.each(whitened.n_parts(), |k| {
+            let mut entries = vec![];
+            whitened.part(k).map(|r| whitened.cap(&products, r, &mut entries)).collect::<Vec<f64>>()
+        });
         whitened.caps = caps.concat();
         Some(whitened)
     }
@@ -160,10 +186,10 @@ impl<R: Rows> WhitenedRows<R> {
 
     /// The largest slope for which `s W a` is short enough, at most `2^22`; 0 for what is no row.
     ///
-    /// Every entry of `W a` is a whole number below 2^52, and exact. The sum of its squares in doubles is off by less than `n + 8` units
-    /// in the last place, and the quotient by a few.
-    #[inline(always)]
-    fn cap(&self, r: usize, room: &mut [f64]) -> f64 {
+    /// By `|W a|^2 = sum of a_j a_k g_jk`, over pairs of entries that are not zero. No product in it is larger than
+    /// `|a_j| |a_k| sqrt(g_jj g_kk)`, so all of them together are at most `size^2`, and the sum of `m` of them in doubles is off by less
+    /// than `m + 8` units of `size^2` in the last place.
+    fn cap(&self, products: &Products, r: usize, entries: &mut Vec<(usize, f64)>) -> f64 {
         let (head, ones) = self.rows.row(r);
         let is_row = head.len() <= self.n
             && head.len() + ones.len() <= MOST_ENTRIES
@@ -171,19 +197,19 @@ impl<R: Rows> WhitenedRows<R> {
         if !is_row {
             return 0.0;
         }
-        room.fill(0.0);
-        for (j, v) in head.iter().enumerate() {
-            let v = whole(*v);
-            room.iter_mut().zip(self.column(j)).for_each(|(sum, w)| *sum += v * w);
+        entries.clear();
+        entries.extend(head.iter().map(|v| whole(*v)).enumerate());
+        entries.extend(ones.iter().map(|&j| (j as usize, ONE)));
+        let (mut half, mut size) = (0.0, 0.0);
+        for (k, (j, v)) in entries.iter().enumerate() {
+            let of_column = products.of(*j);
+            let before: f64 = entries[..k].iter().map(|(i, u)| u * of_column[*i]).sum();
+            half += v * (before + 0.5 * v * of_column[*j]);
+            size += v.abs() * products.roots[*j];
         }
-        for &j in ones {
-            room.iter_mut().zip(self.column(j as usize)).for_each(|(sum, w)| *sum += ONE * w);
-        }
-        let (chunks, rest) = room.as_chunks::<LANES>();
-        let mut squares = [0.0; LANES];
-        chunks.iter().for_each(|v| squares.iter_mut().zip(v).for_each(|(sum, v)| *sum += v * v));
-        let squares = squares.iter().sum::<f64>() + rest.iter().map(|v| v * v).sum::<f64>();
-        let longest = squares.sqrt() * (1.0 + (self.n + 16) as f64 * f64::EPSILON);
+        let n_products = (entries.len() * (entries.len() + 1) / 2) as f64;
+        let off = (n_products + 8.0) * 2.0 * f64::EPSILON * size * size;
+        let longest = (2.0 * half + off).max(0.0).sqrt();
         // Each of the two terms gives up half of what rounding may add.
         let kept = 1.0 - 0.5 * (self.n as f64).sqrt() / libm::scalbn(1.0, self.bits as i32);
         let most = libm::scalbn(kept * (1.0 - 1e-12), (self.bits + self.shift) as i32);
