@@ -404,7 +404,8 @@ impl Agent {
         (self.phase == Phase::Done).then(|| Outcome {
             last: self.model().clone(),
             smoothed: self.average.clone(),
-            privacy_noise: self.algorithm.privacy_noise(),
+            // A prediction that overflowed is none; the model is worth keeping all the same.
+            privacy_noise: self.algorithm.privacy_noise().filter(|noise| noise.fits(self.model().len())),
         })
     }
 

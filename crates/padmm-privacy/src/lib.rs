@@ -58,8 +58,8 @@ pub use event::{Event, folded_mean_up};
 pub use gate::{Gate, Release};
 pub use ledger::{Debit, Ledger, MemoryLedger};
 pub use mechanism::{
-    Certified, ClippedSum, Computed, Drawn, GridGaussian, Mechanism, Payload, RequiredCertificate, Rows,
-    SumGaussian, SumRound, SumSchedule, Terms, WhitenedRows, Workers,
+    Certified, ClippedSum, Computed, Drawn, GridGaussian, Mechanism, Payload, RecordRows,
+    RequiredCertificate, SumGaussian, SumRound, SumSchedule, Terms, WhitenedRows, Workers,
 };
 pub use normal::{mills_ratio_down, mills_ratio_up};
 pub use promise::{Promise, Stopping};

@@ -6,8 +6,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use padmm_privacy::{
-    Budget, ClippedSum, Gate, MemoryLedger, NoiseSource, Payload, PrivacyError, RequiredCertificate, Rows,
-    Schedule, SumRound, SumSchedule, Terms, WhitenedRows, Workers,
+    Budget, ClippedSum, Gate, MemoryLedger, NoiseSource, Payload, PrivacyError, RecordRows,
+    RequiredCertificate, Schedule, SumRound, SumSchedule, Terms, WhitenedRows, Workers,
 };
 use proptest::prelude::*;
 
@@ -50,7 +50,7 @@ const P: usize = 5;
 
 struct Table(Vec<Record>);
 
-impl Rows for Table {
+impl RecordRows for Table {
     fn n_rows(&self) -> usize {
         self.0.len()
     }

@@ -50,6 +50,7 @@ impl Terms {
 /// `sum t_j^2 <= 4^bits`, checked in integer arithmetic, and a function of its arguments alone. The sum is exact. So replacing
 /// one record moves the sum by at most `2 * 2^bits` in the L2 norm, and by at most `sqrt(2) * 2^bits` if no term has a negative
 /// coordinate ([`Terms::NonNegative`]): then `|t - t'|^2 = |t|^2 + |t'|^2 - 2 <t, t'> <= 2 * 4^bits`. There is no rounding to account for.
+/// One that [`super::WhitenedRows`] makes moves no further, by the argument there.
 ///
 /// `Debug` hides it: it is computed from records and has no noise yet.
 pub struct ClippedSum {
@@ -181,7 +182,7 @@ impl ClippedSum {
 /// Coordinates that are handled side by side.
 const LANES: usize = 4;
 /// Longest term that [`MARGIN`] is for.
-const MOST_COORDINATES: usize = 1 << 22;
+pub(crate) const MOST_COORDINATES: usize = 1 << 22;
 /// A sum in doubles of at most 2^22 squares, a quarter in each lane, is off by less than the part 2^-32 that this leaves.
 const MARGIN: f64 = 1.0 - 1.0 / (1u64 << 32) as f64;
 

@@ -10,7 +10,7 @@ pub use clipped_sum::{ClippedSum, Terms};
 pub use grid_gaussian::{GridGaussian, RequiredCertificate};
 pub use payload::Payload;
 pub use sum_gaussian::{SumGaussian, SumRound, SumSchedule};
-pub use whitened_sum::{Rows, WhitenedRows, Workers};
+pub use whitened_sum::{RecordRows, WhitenedRows, Workers};
 
 use std::fmt;
 

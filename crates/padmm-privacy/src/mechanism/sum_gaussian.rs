@@ -2,10 +2,9 @@
 
 use serde::Serialize;
 
-use super::clipped_sum::{Terms, bits_for};
+use super::clipped_sum::{MOST_COORDINATES, Terms, bits_for};
 use super::{Computed, Drawn, Mechanism, Payload, RequiredCertificate};
 use crate::budget::{Adjacency, Budget, Delta, ZcdpRho};
-use crate::calibrate::check_features;
 use crate::convert::{gdp_epsilon, gdp_mu, mu_to_rho_down, paper_epsilon, rho_to_mu};
 use crate::error::{PrivacyError, require};
 use crate::event::Event;
@@ -57,7 +56,12 @@ impl SumSchedule {
         let budget = budget.checked()?;
         require(!rounds.is_empty(), "rounds", 0.0, "at least 1")?;
         for round in &rounds {
-            check_features(round.n_coordinates)?;
+            require(
+                (1..=MOST_COORDINATES).contains(&round.n_coordinates),
+                "numbers in a release",
+                round.n_coordinates as f64,
+                "between 1 and 2^22",
+            )?;
             require(
                 round.share > 0.0 && round.share <= 1.0,
                 "share of a round",
@@ -233,8 +237,8 @@ impl Schedule for SumSchedule {
 
 /// `sum + discrete Gaussian`, in whole units of `2^-bits` of the bound of a term.
 ///
-/// Guarantee: the releases of all rounds together satisfy what [`SumSchedule`] reports, for any records and any way to compute their
-/// terms, because [`super::ClippedSum`] bounds every term itself.
+/// Guarantee: the releases of all rounds together satisfy what [`SumSchedule`] reports, for any records, because every
+/// [`super::ClippedSum`] moves by no more than its kind allows when a record is replaced, whoever adds its terms.
 #[derive(Debug, Clone)]
 pub struct SumGaussian {
     schedule: SumSchedule,

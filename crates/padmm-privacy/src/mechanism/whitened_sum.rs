@@ -39,7 +39,7 @@ const _: () = assert!(SLOPE_BITS + (MOST_ENTRIES.ilog2() + PART.ilog2()) as i32 
 const LARGEST: i128 = 1 << 51;
 
 /// The rows of a site, by number. A row is a function of its record alone, and always the same.
-pub trait Rows: Send + Sync {
+pub trait RecordRows: Send + Sync {
     /// How many there are.
     fn n_rows(&self) -> usize;
 
@@ -128,7 +128,7 @@ impl Products {
 
 const ONE: f64 = (1 << ROW_BITS) as f64;
 
-impl<R: Rows> WhitenedRows<R> {
+impl<R: RecordRows> WhitenedRows<R> {
     /// `columns` is `W`, column by column; a term `slope * W a` is as long as its bound at `clip`, and no slope is steeper than `steepest`.
     /// None if these are no positive numbers of a reasonable size: of a matrix that whitens, `clip` is within some thirty powers of two
     /// of `steepest` times its largest entry.

@@ -15,7 +15,7 @@
 //! ```
 //!
 //! No problem is solved at a site, so there is no certificate and no convexity in the proof: a record's term is at most 1 long by
-//! construction ([`ClippedSum`](padmm_privacy::ClippedSum)), whatever `M`, `c` and `x` are, and these depend on releases only. Hostile
+//! construction ([`ClippedSum`](padmm_privacy::ClippedSum), [`WhitenedRows`](padmm_privacy::WhitenedRows)), whatever `M`, `c` and `x` are, and these depend on releases only. Hostile
 //! releases, and sites that have different points, can spoil the model, not the guarantee.
 //!
 //! With absolute values in the regulariser a step ends in their proximal map in the metric `B`:

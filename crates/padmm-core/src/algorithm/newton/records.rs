@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use padmm_privacy::{ClippedSum, Rows, Terms, WhitenedRows, Workers};
+use padmm_privacy::{ClippedSum, RecordRows, Terms, WhitenedRows, Workers};
 use rayon::prelude::*;
 
 use super::link::Link;
@@ -74,7 +74,7 @@ impl Workers for Threads {
     }
 }
 
-impl Rows for Dataset {
+impl RecordRows for Dataset {
     fn n_rows(&self) -> usize {
         self.n_records()
     }

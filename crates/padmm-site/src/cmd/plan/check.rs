@@ -40,6 +40,8 @@ pub(super) struct SiteCost {
     pub epsilon_curve: Vec<SpentEpsilon>,
     /// Whether its releases are passed on to sites that are no neighbours.
     pub passed_on: bool,
+    /// Numbers in the longest of its messages.
+    pub longest_message: usize,
     /// The part of the solver's tolerance that rounding may take; public, and above a quarter the plan is refused. None where nothing is
     /// solved.
     pub public_ratio: Option<f64>,
@@ -76,7 +78,8 @@ pub(super) fn cost(contract: &Contract, index: usize) -> SiteCost {
     let turns = u64::from(settings.rounds) + u64::from(contract.calibration().gossip_rounds);
     let degree = agent.degree as u64;
     let longest = (1..=schedule.rounds()).map(|round| schedule.n_coordinates(round)).max();
-    let coefficients = 8 * longest.unwrap_or_default().max(contract.space().n_features()) as u64;
+    let longest_message = longest.unwrap_or_default().max(contract.space().n_features());
+    let coefficients = 8 * longest_message as u64;
     let name = |&i: &usize| contract.sites()[i].name.to_string();
     let passed_on = settings.algorithm.spec().audience() == Audience::Everybody;
     // How many sites' messages it sends, and how many of others it keeps.
@@ -95,6 +98,7 @@ pub(super) fn cost(contract: &Contract, index: usize) -> SiteCost {
         delta_slack: report.delta_slack,
         epsilon_curve: schedule.epsilon_curve(),
         passed_on,
+        longest_message,
         public_ratio: agent.solvability.map(|s| s.planned.ratio),
         message_limit: agent.solvability.map(|s| s.message_limit),
         stopping: agent.solvability.map_or(Stopping::Public, |s| s.stopping),
@@ -297,11 +301,21 @@ fn explanation(contract: &Contract, answer: &Answer) -> String {
         true => " It carries the site's signature, and is passed on to all sites of the plan.",
         false => "",
     };
+    let numbers = match answer.sites.iter().map(|site| site.longest_message).max() {
+        Some(longest) if longest > answer.coefficients => format!("at most {longest}"),
+        _ => answer.coefficients.to_string(),
+    };
+    let averaging = match answer.gossip_rounds {
+        0 => String::new(),
+        n => format!(
+            " The averaging rounds after that ({n}) use only what was sent before and cost nothing more."
+        ),
+    };
     format!(
-        "For a data protection officer: no record leaves a site. In each of {} rounds a site sends its neighbours a list of {} \
-         numbers with random noise added on purpose.{passed_on} {promise} The averaging rounds after that ({}) use only what was sent before \
-         and cost nothing more. Every number is rounded so that the true cost is not above it.",
-        answer.rounds, answer.coefficients, answer.gossip_rounds,
+        "For a data protection officer: no record leaves a site. In each of {} rounds a site sends its neighbours a list of {numbers} \
+         numbers with random noise added on purpose.{passed_on} {promise}{averaging} Every number is rounded so that the true cost is \
+         not above it.",
+        answer.rounds,
     )
 }
 
