@@ -285,7 +285,12 @@ impl PlanDraft {
         in_range: impl Fn(&'static str, f64, bool, &'static str) -> Result<(), PlanError>,
     ) -> Result<(), PlanError> {
         if let Loss::Huber { width } | Loss::HuberizedHinge { width } = self.loss {
-            in_range("loss-width", width, width > 0.0 && width.is_finite(), "a positive number")?;
+            in_range(
+                "loss-width",
+                width,
+                (1e-50..=1e50).contains(&width),
+                "a positive number, from 1e-50 to 1e50",
+            )?;
         }
         if let Some(cap) = self.slope_cap {
             in_range("slope-cap", cap, cap > 0.0 && cap.is_finite(), "a positive number")?;

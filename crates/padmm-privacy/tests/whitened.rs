@@ -230,3 +230,25 @@ fn large_sums_are_exact() {
         assert_eq!(i128::from(*found), sum >> (length_bits - bits as i32), "coordinate {i}");
     }
 }
+
+#[test]
+fn a_slope_that_is_not_written_is_zero() {
+    let table = || Table(vec![(0.0, vec![1.0], vec![]); 600]);
+    let rows = WhitenedRows::new(Arc::new(table()), &[1.0], 1.0, 1.0, &Alone).unwrap();
+    let only_first = |range: Range<usize>, out: &mut [f64]| {
+        if range.start == 0 {
+            out[0] = 1.0;
+        }
+    };
+    let (found, bits) = released(rows.sum(&Alone, only_first), 1, 600);
+    assert!((1..=1 << bits).contains(&found[0]), "{found:?}");
+}
+
+#[test]
+#[should_panic(expected = "a term for every record")]
+fn a_sum_over_all_records_takes_no_more() {
+    let table = Table(vec![(0.0, vec![1.0], vec![]); 3]);
+    let rows = WhitenedRows::new(Arc::new(table), &[1.0], 1.0, 1.0, &Alone).unwrap();
+    let sum = || rows.sum(&Alone, |_, out: &mut [f64]| out.fill(1.0));
+    sum().merge(sum());
+}

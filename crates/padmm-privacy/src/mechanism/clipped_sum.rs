@@ -61,6 +61,8 @@ pub struct ClippedSum {
     block: Vec<f64>,
     in_block: u32,
     term: Vec<f64>,
+    /// Whether it was made with a term for every record.
+    is_whole: bool,
 }
 
 impl fmt::Debug for ClippedSum {
@@ -80,12 +82,13 @@ impl ClippedSum {
             block: vec![0.0; n_coordinates],
             in_block: 0,
             term: vec![0.0; n_coordinates],
+            is_whole: false,
         }
     }
 
     /// The sum of signed terms that has these integers; whoever makes it has bounded its terms.
     pub(super) fn of_integers(values: Vec<i64>, n_records: usize) -> Self {
-        Self { values, ..Self::new(Terms::Signed, 0, n_records) }
+        Self { values, is_whole: true, ..Self::new(Terms::Signed, 0, n_records) }
     }
 
     /// Adds the term `factor * row`, in units of the bound: truncated towards zero, what is not finite replaced by zero, and shortened
@@ -158,6 +161,7 @@ impl ClippedSum {
     pub fn merge(&mut self, mut other: Self) {
         let kind = |sum: &Self| (sum.bits, sum.terms, sum.values.len());
         assert_eq!(kind(self), kind(&other), "the sums are of one kind");
+        assert!(!self.is_whole && !other.is_whole, "a sum that has a term for every record gets no more");
         other.flush();
         self.values.iter_mut().zip(&other.values).for_each(|(sum, value)| *sum += value);
     }

@@ -237,8 +237,9 @@ impl Schedule for SumSchedule {
 
 /// `sum + discrete Gaussian`, in whole units of `2^-bits` of the bound of a term.
 ///
-/// Guarantee: the releases of all rounds together satisfy what [`SumSchedule`] reports, for any records, because every
-/// [`super::ClippedSum`] moves by no more than its kind allows when a record is replaced, whoever adds its terms.
+/// Guarantee: the releases of all rounds together satisfy what [`SumSchedule`] reports, for any records, if every record
+/// has one term in a sum, which depends on it and on public values alone: how long that is, [`super::ClippedSum`] and
+/// [`super::WhitenedRows`] bound themselves.
 #[derive(Debug, Clone)]
 pub struct SumGaussian {
     schedule: SumSchedule,

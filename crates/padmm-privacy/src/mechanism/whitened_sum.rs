@@ -56,8 +56,10 @@ pub trait Workers {
 /// A site's rows with a public matrix, and what bounds each record's slope.
 ///
 /// Guarantee: [`WhitenedRows::sum`] has one term for each row. Whatever the matrix, the rows and the slopes are, replacing one record, and
-/// with it its row and its slope, moves the integers of a sum by at most `2 * 2^bits`, as of every [`ClippedSum`] with signed terms. The
-/// slopes of other records must not depend on it.
+/// with it its row and its slope, moves the integers of a sum by at most `2 * 2^bits`, as of every [`ClippedSum`] with signed terms.
+///
+/// That is so if a row and a slope are functions of their own record, always the same ones, and of public values, and if [`Workers`]
+/// do what they say.
 pub struct WhitenedRows<R> {
     rows: Arc<R>,
     n: usize,
@@ -83,7 +85,7 @@ impl<R> std::fmt::Debug for WhitenedRows<R> {
 #[inline(always)]
 fn whole(v: f64) -> f64 {
     const UNIT: f64 = (1 << ROW_BITS) as f64;
-    // Adding it rounds a smaller number to a whole one, to the nearest, in any register.
+    // Adding it rounds a smaller number to a whole one, to the nearest, in one double or in several side by side.
     const ROUND: f64 = (3u64 << 51) as f64;
     let v = if v > 1.0 { 1.0 } else { v };
     let v = if v >= -1.0 {
@@ -129,11 +131,12 @@ impl Products {
 const ONE: f64 = (1 << ROW_BITS) as f64;
 
 impl<R: RecordRows> WhitenedRows<R> {
-    /// `columns` is `W`, column by column; a term `slope * W a` is as long as its bound at `clip`, and no slope is steeper than `steepest`.
-    /// None if these are no positive numbers of a reasonable size: of a matrix that whitens, `clip` is within some thirty powers of two
-    /// of `steepest` times its largest entry.
+    /// `columns` is `W`, column by column; a term `slope * W a` is as long as its bound at `clip`, and slopes are hardly steeper than
+    /// `steepest`: they are cut at once to four times that.
     ///
-    /// They are public, and nothing is needed of them for the guarantee.
+    /// None if `W` is no square of finite numbers or too large, or if it, `clip` and `steepest` are not positive and of a reasonable size:
+    /// of a matrix that whitens, `clip` is within some thirty powers of two of `steepest` times its largest entry. That, and so whether
+    /// there is an answer, is decided by these numbers and the number of rows, which are public. Nothing is needed of them for the guarantee.
     pub fn new(
         rows: Arc<R>,
         columns: &[f64],
@@ -152,7 +155,7 @@ impl<R: RecordRows> WhitenedRows<R> {
         // 2^exponent * largest is in [2^21, 2^22).
         let exponent = MATRIX_BITS - libm::ilogb(largest) - 1;
         let columns = columns.iter().map(|w| libm::scalbn(*w, exponent).trunc()).collect();
-        // The steepest slope is between 2^21 and 2^22 units.
+        // The steepest slope is between 2^20 and 2^22 units.
         let slope_bits = SLOPE_BITS - 1 - libm::ilogb(steepest);
         let length_bits = exponent + ROW_BITS + slope_bits + libm::ilogb(clip);
         let slope_unit = libm::scalbn(1.0 / clip, slope_bits + libm::ilogb(clip));
@@ -184,9 +187,9 @@ impl<R: RecordRows> WhitenedRows<R> {
         &self.columns[j * self.n..(j + 1) * self.n]
     }
 
-    /// The largest slope for which `s W a` is short enough, at most `2^22`; 0 for what is no row.
+    /// A slope with which `s W a` is short enough, hardly below the largest such, and at most `2^22`; 0 for what is no row.
     ///
-    /// By `|W a|^2 = sum of a_j a_k g_jk`, over pairs of entries that are not zero. No product in it is larger than
+    /// By `|W a|^2 = sum of a_j a_k g_jk`, over pairs of entries. No product in it is larger than
     /// `|a_j| |a_k| sqrt(g_jj g_kk)`, so all of them together are at most `size^2`, and the sum of `m` of them in doubles is off by less
     /// than `m + 8` units of `size^2` in the last place.
     fn cap(&self, products: &Products, r: usize, entries: &mut Vec<(usize, f64)>) -> f64 {
@@ -217,8 +220,8 @@ impl<R: RecordRows> WhitenedRows<R> {
         (most / longest.max(f64::MIN_POSITIVE)).min(largest).trunc().max(0.0)
     }
 
-    /// The sum over all records of `slope * W a / clip`, each slope cut where its term is 1 long. `slopes` writes those of the records
-    /// in a range; one that is no number counts as zero.
+    /// The sum over all records of `slope * W a / clip`, each slope cut where its term would be longer than 1. `slopes` writes those of the
+    /// records in a range; one that is no number, or is not written, counts as zero.
     pub fn sum(
         &self,
         workers: &impl Workers,
@@ -234,6 +237,8 @@ impl<R: RecordRows> WhitenedRows<R> {
                 for from in part.clone().step_by(BLOCK) {
                     let block = from..(from + BLOCK).min(part.end);
                     let block_slopes = &mut block_slopes[..block.len()];
+                    // What is not written must not be the slope of another record.
+                    block_slopes.fill(0.0);
                     slopes(block.clone(), block_slopes);
                     for (r, slope) in block.zip(&*block_slopes) {
                         let cap = self.caps[r];

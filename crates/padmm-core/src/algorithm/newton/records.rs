@@ -1,5 +1,5 @@
 //! What a site computes from its records: sums in which every record's term is clipped last, on integers (`padmm-privacy`'s
-//! [`ClippedSum`] and [`WhitenedRows`]), so that nothing here needs to be right for the guarantee to hold.
+//! [`ClippedSum`] and [`WhitenedRows`]). For the guarantee it is enough that every record has one term, made of it and of what is public.
 
 use std::sync::Arc;
 
@@ -94,11 +94,9 @@ impl Prepared {
     pub(super) fn new(problem: &LocalProblem, whitener: &Whitener, clip: f64) -> Self {
         let steepest = Link::of(problem.loss).steepest();
         let rows = WhitenedRows::new(problem.data.clone(), whitener.0.as_slice(), clip, steepest, &Threads);
-        Self(
-            rows.expect(
-                "a positive metric of moments within their range has an inverse of a reasonable size",
-            ),
-        )
+        Self(rows.expect(
+            "the metric of moments and losses within their ranges has an inverse of a reasonable size",
+        ))
     }
 
     /// Whether it is for these records.
