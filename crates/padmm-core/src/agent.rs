@@ -118,6 +118,7 @@ impl Agent {
             norm_bound: problem.data.norm_bound(),
             calibration: &setup.calibration,
             regularizer: &problem.penalty,
+            shared: &setup.shared,
         });
         let solves = settings.algorithm.spec().solves();
         setup::check_calibration(&setup.calibration, &*algorithm, solves, &problem);

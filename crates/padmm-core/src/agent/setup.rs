@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::algorithm::{Algorithm, Audience, LocalProblem};
+use crate::algorithm::{Algorithm, Audience, LocalProblem, SharedWork};
 use crate::calibration::{Calibration, SiteCalibration, Solvability};
 use crate::data::{Dataset, FeatureSpace};
 use crate::graph::{Graph, metropolis_weight};
@@ -30,6 +30,8 @@ pub struct AgentSetup {
     pub n_records: Vec<usize>,
     /// The encoded columns.
     pub space: FeatureSpace,
+    /// Computations that it does once with all other agents that have the same; a new one where it has none beside it.
+    pub shared: SharedWork,
 }
 
 impl AgentSetup {
@@ -64,6 +66,7 @@ impl AgentSetup {
             calibration: calibration.agents[site.0].clone(),
             n_records: calibration.agents.iter().map(|agent| agent.n_records).collect(),
             space: space.clone(),
+            shared: SharedWork::default(),
         };
         let penalty = RegularizerTerm::new(&settings.regularizer, space, 1.0 / n_agents as f64);
         let weight = settings.weights.factors(&setup.n_records)[site.0];

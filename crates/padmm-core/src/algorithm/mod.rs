@@ -30,6 +30,7 @@ pub(crate) mod newton;
 mod padmm;
 mod private_gradient;
 mod shared_point;
+mod shared_work;
 mod spec;
 mod token;
 
@@ -44,6 +45,7 @@ pub use newton::ConsensusNewton;
 pub use padmm::PAdmm;
 pub use private_gradient::PrivateGradient;
 pub(crate) use shared_point::noise_factor;
+pub use shared_work::SharedWork;
 pub use spec::{
     AlgorithmInputs, AlgorithmKind, AlgorithmSpec, Audience, Description, GraphNeeded, Guarantee, Needs,
 };

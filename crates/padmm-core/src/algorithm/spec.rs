@@ -6,7 +6,7 @@ use std::fmt;
 use padmm_privacy::PrivacyError;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::{ALL, Algorithm};
+use super::{ALL, Algorithm, SharedWork};
 use crate::calibration::{CalibrationInputs, NetworkFacts, SiteCalibration};
 use crate::data::FeatureSpace;
 use crate::graph::Graph;
@@ -345,6 +345,8 @@ pub struct AlgorithmInputs<'a> {
     pub calibration: &'a SiteCalibration,
     /// `R/N`: this site's share of the regulariser.
     pub regularizer: &'a RegularizerTerm,
+    /// Computations that agents of the same run do once.
+    pub shared: &'a SharedWork,
 }
 
 impl AlgorithmInputs<'_> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use padmm_baselines::mechanism::Unprotected;
 use padmm_core::agent::{Agent, AgentSetup};
-use padmm_core::algorithm::Audience;
+use padmm_core::algorithm::{Audience, SharedWork};
 use padmm_core::calibration::Calibration;
 use padmm_core::message::{Incoming, Outgoing, SiteIndex};
 use padmm_core::plan::Plan;
@@ -68,13 +68,22 @@ impl PreparedSimulation {
         calibration: &Calibration,
         run: u32,
     ) -> Result<Vec<Agent>, SimError> {
-        (0..self.names.len()).map(|i| self.agent(plan, calibration, run, i)).collect()
+        let shared = SharedWork::default();
+        (0..self.names.len()).map(|i| self.agent(plan, calibration, run, i, &shared)).collect()
     }
 
-    fn agent(&self, plan: &Plan, calibration: &Calibration, run: u32, i: usize) -> Result<Agent, SimError> {
+    fn agent(
+        &self,
+        plan: &Plan,
+        calibration: &Calibration,
+        run: u32,
+        i: usize,
+        shared: &SharedWork,
+    ) -> Result<Agent, SimError> {
         let shard = Arc::clone(&self.shards[i]);
         let (setup, problem) =
             AgentSetup::of(plan, &self.graph, calibration, SiteIndex(i), &self.space, shard);
+        let setup = AgentSetup { shared: shared.clone(), ..setup };
         let mechanism: Box<dyn Mechanism> = match &setup.calibration.noise {
             Some(schedule) => {
                 let (modulus, tolerance) = (setup.calibration.modulus, setup.calibration.tolerance);

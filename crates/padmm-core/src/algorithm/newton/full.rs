@@ -1,27 +1,43 @@
 //! The metric as a whole matrix, for up to a thousand columns.
 
+use std::sync::Arc;
+
 use padmm_privacy::ClippedSum;
 
-use super::metric::{Lesson, Metric, Shape};
+use super::metric::{Lesson, Metric, Moments, Shape};
 use super::prox::{self, Quadratic};
 use super::records::{Prepared, Whitener};
-use crate::algorithm::LocalProblem;
+use crate::algorithm::shared_point::digest;
+use crate::algorithm::{LocalProblem, SharedWork};
 use crate::matrix::{Lower, Square};
+use crate::message::StateDigest;
 use crate::privacy_noise::PrivacyNoise;
 use crate::vector::{dot, norm};
 
-/// `M = LLᵀ` and what belongs to it.
+/// `M = LLᵀ` and what noise has done to the model so far.
 pub(super) struct FullMetric {
+    basis: Arc<Basis>,
+    /// The records of a site in these coordinates, once there are some.
+    prepared: Option<Prepared>,
+    /// `V`: the covariance that noise has put on the model.
+    covariance: Arc<Square>,
+    /// Of all that `V` depends on.
+    history: StateDigest,
+    shared: SharedWork,
+}
+
+/// What does not change from round to round.
+struct Basis {
     /// `L`
     factor: Lower,
     /// `L⁻¹`
     whitener: Whitener,
-    /// The same for the records of a site, once there are some.
-    prepared: Option<Prepared>,
     /// `M`
     matrix: Square,
     clip: f64,
     base: Vec<f64>,
+    /// The first point, and the covariance that stage 0's noise has put on it.
+    start: (Vec<f64>, Arc<Square>),
     /// `Γ`
     prior: Square,
     /// `2λ`, column by column
@@ -34,8 +50,6 @@ pub(super) struct FullMetric {
     progress: Square,
     /// `B⁻¹MB⁻¹`: the noise of a whole step.
     step_noise: Square,
-    /// `V`: the covariance that noise has put on the model so far.
-    covariance: Square,
 }
 
 /// `to + diag(penalty)`
@@ -46,7 +60,19 @@ fn add_diagonal(to: &mut Square, penalty: &[f64]) {
 impl FullMetric {
     /// The metric and the start, from stage 0's moments. None if the numbers leave the range in which they mean something, which no
     /// honest sites bring about.
-    pub(super) fn learn(lesson: &Lesson<'_>) -> Option<(Self, Vec<f64>)> {
+    pub(super) fn learn(lesson: &Lesson<'_>, shared: &SharedWork) -> Option<(Self, Vec<f64>)> {
+        let Moments { positive, negative, squares, noise } = lesson.moments;
+        let facts = [positive, negative, squares, lesson.penalty, &[*noise, lesson.rounds_noise]];
+        let history = digest(&StateDigest::default(), facts);
+        let basis = shared.once(history, || Basis::learn(lesson))?;
+        let (point, covariance) = basis.start.clone();
+        let metric = Self { basis, prepared: None, covariance, history, shared: shared.clone() };
+        Some((metric, point))
+    }
+}
+
+impl Basis {
+    fn learn(lesson: &Lesson<'_>) -> Option<Self> {
         let &Lesson { layout, rule, link, moments, penalty, rounds_noise } = lesson;
         let shape = Shape::new(layout, moments);
         let (second, rate, mean) = (shape.second(layout), shape.rate, &shape.mean);
@@ -93,12 +119,12 @@ impl FullMetric {
         let mut hessian = prior.clone();
         hessian.add_scaled(curvature, &second);
         add_diagonal(&mut hessian, penalty);
-        let metric = Self {
+        Some(Self {
             whitener: Whitener::new(&factor),
-            prepared: None,
             factor,
             clip,
             base,
+            start: (point, Arc::new(covariance)),
             prior,
             penalty: penalty.to_vec(),
             progress: inverse.product(&hessian),
@@ -106,9 +132,7 @@ impl FullMetric {
             matrix,
             curved,
             inverse,
-            covariance,
-        };
-        Some((metric, point))
+        })
     }
 }
 
@@ -134,67 +158,74 @@ impl Quadratic for Form<'_> {
 
 impl Metric for FullMetric {
     fn clip(&self) -> f64 {
-        self.clip
+        self.basis.clip
     }
 
     fn base(&self) -> &[f64] {
-        &self.base
+        &self.basis.base
     }
 
     fn coordinates(&self) -> &[f64] {
-        self.factor.as_slice()
+        self.basis.factor.as_slice()
     }
 
     fn sum(&mut self, problem: &LocalProblem, point: &[f64]) -> ClippedSum {
         let prepared = self.prepared.take().filter(|prepared| prepared.is_for(problem));
-        let prepared = prepared.unwrap_or_else(|| Prepared::new(problem, &self.whitener, self.clip));
+        let prepared =
+            prepared.unwrap_or_else(|| Prepared::new(problem, &self.basis.whitener, self.basis.clip));
         let sum = prepared.gradient(problem, point);
         self.prepared = Some(prepared);
         sum
     }
 
     fn whitened(&self, entries: &mut dyn Iterator<Item = (usize, f64)>) -> Vec<f64> {
-        let mut sum = vec![0.0; self.base.len()];
-        entries.for_each(|(j, v)| self.whitener.add(j, v, &mut sum));
+        let mut sum = vec![0.0; self.basis.base.len()];
+        entries.for_each(|(j, v)| self.basis.whitener.add(j, v, &mut sum));
         sum
     }
 
     fn gradient(&self, whitened: &[f64], point: &[f64]) -> Vec<f64> {
-        let away: Vec<f64> = point.iter().zip(&self.base).map(|(x, b)| x - b).collect();
-        let pull = self.prior.times(&away);
-        let mut gradient = self.factor.times(whitened);
+        let away: Vec<f64> = point.iter().zip(&self.basis.base).map(|(x, b)| x - b).collect();
+        let pull = self.basis.prior.times(&away);
+        let mut gradient = self.basis.factor.times(whitened);
         for (j, g) in gradient.iter_mut().enumerate() {
-            *g += self.penalty[j] * point[j] + pull[j];
+            *g += self.basis.penalty[j] * point[j] + pull[j];
         }
         gradient
     }
 
     fn direction(&self, gradient: &[f64]) -> Vec<f64> {
-        self.inverse.times(gradient).iter().map(|v| -v).collect()
+        self.basis.inverse.times(gradient).iter().map(|v| -v).collect()
     }
 
     fn shrunk(&self, thresholds: &[f64], z: &[f64]) -> Vec<f64> {
-        prox::shrink(thresholds, z, Form { curved: &self.curved, slopes: vec![0.0; z.len()] })
+        prox::shrink(thresholds, z, Form { curved: &self.basis.curved, slopes: vec![0.0; z.len()] })
     }
 
     fn noise_along(&self, direction: &[f64]) -> f64 {
-        norm(&self.factor.transposed_times(direction))
+        norm(&self.basis.factor.transposed_times(direction))
     }
 
     fn length(&self, v: &[f64]) -> f64 {
-        dot(v, &self.matrix.times(v))
+        dot(v, &self.basis.matrix.times(v))
     }
 
     fn spread(&mut self, step: f64, noise: f64) {
-        let mut keeps = self.progress.clone();
-        keeps.scale(-step);
-        keeps.add_to_diagonal(1.0);
-        self.covariance = keeps.product(&self.covariance).product(&keeps.transposed());
-        self.covariance.add_scaled(step * noise * (step * noise), &self.step_noise);
+        self.history = digest(&self.history, [[step, noise].as_slice()]);
+        let Self { basis, covariance, history, shared, .. } = self;
+        let spread = || {
+            let mut keeps = basis.progress.clone();
+            keeps.scale(-step);
+            keeps.add_to_diagonal(1.0);
+            let mut spread = keeps.product(covariance).product(&keeps.transposed());
+            spread.add_scaled(step * noise * (step * noise), &basis.step_noise);
+            Some(spread)
+        };
+        self.covariance = shared.once(*history, spread).expect("the work always has a result");
     }
 
     fn scale_spread(&mut self, factor: f64) {
-        self.covariance.scale(factor);
+        Arc::make_mut(&mut self.covariance).scale(factor);
     }
 
     fn privacy_noise(&self) -> PrivacyNoise {
@@ -202,7 +233,7 @@ impl Metric for FullMetric {
     }
 
     fn noise(&self) -> f64 {
-        self.matrix.inner(&self.covariance)
+        self.basis.matrix.inner(&self.covariance)
     }
 
     fn kept(&self, noise: f64) -> f64 {

@@ -54,7 +54,7 @@ use rule::{FIRST_SHARE, Rule};
 use super::shared_point::{self, LONGEST_MODEL, Voices, digest};
 use super::{
     Algorithm, AlgorithmInputs, AlgorithmKind, AlgorithmSpec, Audience, CONSENSUS_NEWTON, Description,
-    GraphNeeded, Guarantee, Local, Needs,
+    GraphNeeded, Guarantee, Local, Needs, SharedWork,
 };
 use crate::agent::AgentError;
 use crate::calibration::{CalibrationInputs, NetworkFacts, SiteCalibration};
@@ -88,6 +88,7 @@ struct NewtonState {
     /// Weights of absolute values, column by column.
     absolute: Vec<f64>,
     learned: Option<Learned>,
+    shared: SharedWork,
     /// Of the metric and all points so far.
     digest: StateDigest,
     /// What the agent has: zero before stage 0, then the point, and after the last round the point drawn towards the base rate's.
@@ -145,6 +146,7 @@ impl NewtonState {
             penalty: inputs.regularizer.ridge(inputs.n_features),
             absolute: inputs.regularizer.prox_by_coordinate(1.0, inputs.n_features).0,
             learned: None,
+            shared: inputs.shared.clone(),
             digest: StateDigest::default(),
             model: PublicVector::zeros(inputs.n_features),
         }
@@ -175,7 +177,7 @@ impl NewtonState {
             let (metric, point) = DiagonalMetric::learn(&lesson);
             (Box::new(metric), point)
         } else {
-            let learned = FullMetric::learn(&lesson);
+            let learned = FullMetric::learn(&lesson, &self.shared);
             let (metric, point) = learned.expect("moments within their range make a positive metric");
             (Box::new(metric), point)
         };

@@ -8,8 +8,8 @@ use padmm_privacy::PublicVector;
 use super::metric::{Layout, Metric};
 use super::rule::{FIRST_SHARE, Rule};
 use super::{Link, NewtonState};
-use crate::algorithm::Algorithm;
 use crate::algorithm::shared_point::Voices;
+use crate::algorithm::{Algorithm, SharedWork};
 use crate::data::{Dataset, FeatureSpace, Row};
 use crate::loss::Loss;
 use crate::message::StateDigest;
@@ -62,6 +62,7 @@ impl Rehearsal<'_> {
             penalty: self.regularizer.ridge(p),
             absolute: self.regularizer.prox_by_coordinate(1.0, p).0,
             learned: None,
+            shared: SharedWork::default(),
             model: PublicVector::zeros(p),
         };
         let mut caps = vec![];

@@ -100,6 +100,7 @@ fn run(noise_factor: f64, mut see: impl FnMut(u32, &NewtonState)) -> NewtonState
         penalty: vec![PENALTY; 4],
         absolute: vec![0.0; 4],
         learned: None,
+        shared: SharedWork::default(),
         digest: StateDigest::default(),
         model: PublicVector::zeros(4),
     };
@@ -174,7 +175,7 @@ fn the_metric_and_the_start_are_those_of_the_specification() {
         penalty: &[PENALTY; 4],
         rounds_noise,
     };
-    let (metric, start) = FullMetric::learn(&lesson).unwrap();
+    let (metric, start) = FullMetric::learn(&lesson, &SharedWork::default()).unwrap();
     near(&[metric.clip()], &[1.329_446_97], 2e-6);
     near(&start, &ours([-0.911_024_90, 0.260_886_85, 2.072_099_70, -0.650_138_05]), 2e-5);
 }
