@@ -108,6 +108,12 @@ impl Mailbox {
         self.lock().stop
     }
 
+    /// Whether nothing waits.
+    pub fn is_empty(&self) -> bool {
+        let inner = self.lock();
+        inner.other.is_empty() && inner.frames.iter().all(VecDeque::is_empty)
+    }
+
     /// The next event, if there is one: neighbours take turns.
     pub fn take(&self) -> Option<NetworkEvent> {
         self.take_from(&mut self.lock())

@@ -36,13 +36,21 @@ impl fmt::Debug for Digest {
 }
 
 /// A row of the table of entries, as it lies in the file: not yet believed.
-pub(super) struct Row {
+#[derive(Debug, Clone)]
+pub struct Row {
+    /// Place in the chain, counted from 1.
     pub seq: i64,
+    /// Which kind of entry it is.
     pub kind: String,
+    /// When it was written.
     pub at: String,
+    /// What it says, as JSON.
     pub body: String,
+    /// The bytes that left, for a release.
     pub payload: Option<Vec<u8>>,
+    /// Hash of the entry before it.
     pub previous: Vec<u8>,
+    /// Hash of all of this.
     pub hash: Vec<u8>,
 }
 

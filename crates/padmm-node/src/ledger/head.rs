@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use super::chain::Digest;
 use super::error::LedgerError;
-use super::store::{beside, for_owner, io};
+use super::sqlite::{beside, for_owner, io};
 
 /// Number and hash of a ledger's newest entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -10,7 +10,7 @@
 //! | what is written down | `entry` |
 //! | how entries are tied to one another | `chain` |
 //! | what follows from them: cap, spending, runs | `state` |
-//! | how they reach the disk, and the lock | `store`, and the head beside it: `head` |
+//! | where they lie | `store`: in a file by `sqlite`, with the lock and the head beside it, `head` |
 //! | what a running site may do with its ledger | `site`, `runs`, `append`, and through the gate: `gate_ledger` |
 //! | what neighbours have said of their ledgers | `announced` |
 //! | what a review board does with it | `verify`, `export` |
@@ -25,13 +25,14 @@ mod gate_ledger;
 mod head;
 mod runs;
 mod site;
+mod sqlite;
 mod state;
 mod store;
 mod verify;
 
 pub use announced::Announced;
 pub use append::Received;
-pub use chain::{Digest, StoredEntry};
+pub use chain::{Digest, Row, StoredEntry};
 pub use entry::{
     CapChanged, DataChanged, Entry, Forfeited, HeadRestored, NeighbourLost, Opened, Released, RunFinished,
     RunStarted,
@@ -43,6 +44,7 @@ pub use head::Head;
 pub use runs::{PlannedRelease, RunStart, SealRequest};
 pub use site::{Opening, SiteLedger};
 pub use state::{Charge, Loss, RunState, State};
+pub use store::{Batch, LedgerStore};
 pub use verify::{LedgerView, Verified, verify};
 
 /// The format that this program writes, and the newest that it reads. Format 2 has a random id in its first entry; files of format 1

@@ -1,21 +1,21 @@
 //! The ledger of a running site: opened once, locked, appended to.
 
 use padmm_privacy::{Budget, Epsilon, Spending};
-use rusqlite::Connection;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use super::FORMAT;
-use super::append::MessageKey;
+use super::append::{MessageKey, Received};
 use super::chain::{Digest, Row};
 use super::entry::{CapChanged, DataChanged, Entry, HeadRestored, Opened};
 use super::error::LedgerError;
 use super::head::{Head, HeadFile, head_path};
 use super::runs::PlannedRelease;
+use super::sqlite::{self, SqliteStore};
 use super::state::State;
-use super::store;
+use super::store::{self, Batch, LedgerStore};
 use crate::identity::to_hex;
 
 /// What a new ledger is about.
@@ -32,11 +32,10 @@ pub struct Opening {
 /// A site's ledger, open for writing.
 pub struct SiteLedger {
     pub(super) path: PathBuf,
-    pub(super) connection: Connection,
+    pub(super) store: Box<dyn LedgerStore>,
     pub(super) state: State,
     pub(super) head: Head,
-    pub(super) head_file: Option<HeadFile>,
-    pub(super) staged: BTreeMap<(String, MessageKey), Vec<u8>>,
+    pub(super) staged: BTreeMap<(String, MessageKey), Received>,
     /// Rounds charged in memory, whose release is not written yet.
     pub(super) reserved: BTreeMap<(String, u32), PlannedRelease>,
     /// Spending that was found to be within the cap.
@@ -45,13 +44,12 @@ pub struct SiteLedger {
     pub(super) is_stopped: bool,
     /// The last entry, if it is a release: it is about to be sent.
     pub(super) newest: Option<(u64, Vec<u8>)>,
-    _lock: Option<File>,
 }
 
 impl SiteLedger {
     /// Makes a new ledger and opens it. Nothing that exists is overwritten.
     pub fn create(path: &Path, opening: Opening) -> Result<Self, LedgerError> {
-        let lock = store::lock(path)?;
+        let lock = sqlite::lock(path)?;
         if path.symlink_metadata().is_ok() {
             return Err(LedgerError::AlreadyExists { path: path.to_owned() });
         }
@@ -61,37 +59,37 @@ impl SiteLedger {
         }
         let first = first_row(path, opening)?;
         HeadFile::make(path, Head { seq: 1, hash: first.digest() })?;
-        store::make_file(path, &first)?;
+        sqlite::make_file(path, &first)?;
         Self::open_locked(path, lock)
     }
 
     /// Opens a ledger, which no other process may use meanwhile, and continues only if all of it is as it was written.
     pub fn open(path: &Path) -> Result<Self, LedgerError> {
-        store::exists(path)?;
-        Self::open_locked(path, store::lock(path)?)
+        sqlite::exists(path)?;
+        Self::open_locked(path, sqlite::lock(path)?)
     }
 
     fn open_locked(path: &Path, lock: File) -> Result<Self, LedgerError> {
         let head = Head::read(path)?;
-        let connection = store::open_for_writing(path)?;
-        let (state, last) = store::follow(&connection, path, head, drop)?;
+        let mut store = SqliteStore::open(path, lock)?;
+        let (state, last) = store::follow(&store, path, head, drop)?;
         if head.is_none() {
             return Err(LedgerError::HeadMissing { head: head_path(path), entries: last.seq });
         }
-        let head_file = Some(HeadFile::open(path, last)?);
-        Ok(Self::new(path.to_owned(), connection, state, last, head_file, Some(lock)))
+        store.keep_head(last)?;
+        Ok(Self::new(path.to_owned(), Box::new(store), state, last))
     }
 
     /// Opens a ledger whose head file is missing, writes a new head file and an entry that says so. For the site to do by hand when
     /// it knows that no entry is missing at the end; a head file that disagrees is never accepted.
     pub fn restore_head(path: &Path) -> Result<Self, LedgerError> {
-        store::exists(path)?;
-        let lock = store::lock(path)?;
+        sqlite::exists(path)?;
+        let lock = sqlite::lock(path)?;
         if Head::read(path)?.is_none() {
-            let connection = store::open_for_writing(path)?;
-            let (_, last) = store::follow(&connection, path, None, drop)?;
+            let store = SqliteStore::open(path, lock)?;
+            let (_, last) = store::follow(&store, path, None, drop)?;
             HeadFile::make(path, last)?;
-            let mut ledger = Self::open_locked(path, lock)?;
+            let mut ledger = Self::open_locked(path, store.into_lock())?;
             ledger.append(Entry::HeadRestored(HeadRestored { entries: last.seq }), None, None)?;
             return Ok(ledger);
         }
@@ -101,34 +99,34 @@ impl SiteLedger {
     /// A ledger that ends with its process, for tests and measurements.
     pub fn in_memory(opening: Opening) -> Result<Self, LedgerError> {
         let path = PathBuf::from(":memory:");
-        let connection = Connection::open_in_memory().map_err(store::sql(&path))?;
-        store::begin(&connection, &path, &first_row(&path, opening)?)?;
-        let (state, last) = store::follow(&connection, &path, None, drop)?;
-        Ok(Self::new(path, connection, state, last, None, None))
+        let store = SqliteStore::in_memory(&path, &first_row(&path, opening)?)?;
+        let (state, last) = store::follow(&store, &path, None, drop)?;
+        Ok(Self::new(path, Box::new(store), state, last))
     }
 
-    fn new(
-        path: PathBuf,
-        connection: Connection,
-        state: State,
-        head: Head,
-        head_file: Option<HeadFile>,
-        lock: Option<File>,
-    ) -> Self {
+    /// Begins a ledger in a store that is empty. `path` is what messages call it.
+    pub fn begin_in(
+        path: &Path,
+        mut store: Box<dyn LedgerStore>,
+        opening: Opening,
+    ) -> Result<Self, LedgerError> {
+        let first = first_row(path, opening)?;
+        store.commit(&Batch { entry: Some(&first), ..Batch::default() }, &mut || ())?;
+        let (state, last) = store::follow(&*store, path, None, drop)?;
+        store.write_head(last)?;
+        Ok(Self::new(path.to_owned(), store, state, last))
+    }
+
+    /// Continues the ledger in a store, if all of it is as it was written and reaches as far as `head`, which was found beside it.
+    pub fn open_in(path: &Path, mut store: Box<dyn LedgerStore>, head: Head) -> Result<Self, LedgerError> {
+        let (state, last) = store::follow(&*store, path, Some(head), drop)?;
+        store.write_head(last)?;
+        Ok(Self::new(path.to_owned(), store, state, last))
+    }
+
+    fn new(path: PathBuf, store: Box<dyn LedgerStore>, state: State, head: Head) -> Self {
         let (staged, reserved) = (BTreeMap::new(), BTreeMap::new());
-        Self {
-            path,
-            connection,
-            state,
-            head,
-            head_file,
-            staged,
-            reserved,
-            within_cap: None,
-            is_stopped: false,
-            newest: None,
-            _lock: lock,
-        }
+        Self { path, store, state, head, staged, reserved, within_cap: None, is_stopped: false, newest: None }
     }
 
     /// The ledger's file, as it was opened.
@@ -191,8 +189,8 @@ impl SiteLedger {
     }
 
     /// Lets the file grow to this many pages of 4096 bytes and no further, as a full disk would. For tests; it ends with this handle.
-    pub fn limit_pages(&self, pages: u32) -> Result<(), LedgerError> {
-        self.connection.pragma_update(None, "max_page_count", pages).map_err(store::sql(&self.path))
+    pub fn limit_pages(&mut self, pages: u32) -> Result<(), LedgerError> {
+        self.store.limit_pages(pages)
     }
 }
 

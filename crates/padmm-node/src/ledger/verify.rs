@@ -6,6 +6,7 @@ use super::chain::{Digest, StoredEntry};
 use super::error::LedgerError;
 use super::head::{Head, head_path};
 use super::site::SiteLedger;
+use super::sqlite::{self, SqliteStore};
 use super::state::State;
 use super::store;
 
@@ -22,10 +23,7 @@ impl SiteLedger {
     /// Which ledger the file at `path` is or was, by the hash that its first entry has; nothing else about it is believed or
     /// checked, so that a damaged copy, or one without its head file, is known as a copy too. `None` if it is no ledger.
     pub fn genesis_at(path: &Path) -> Option<Digest> {
-        let connection = store::open_for_reading(path).ok()?;
-        let select = "SELECT hash FROM entries WHERE seq = 1";
-        let hash: Vec<u8> = connection.query_row(select, [], |row| row.get(0)).ok()?;
-        hash.try_into().ok().map(Digest)
+        SqliteStore::read(path).ok()?.first_hash()
     }
 
     /// Reads a ledger and checks its chain and its head, without the lock and without changing anything.
@@ -35,22 +33,17 @@ impl SiteLedger {
 }
 
 fn view(path: &Path, is_thorough: bool) -> Result<LedgerView, LedgerError> {
-    store::exists(path)?;
+    sqlite::exists(path)?;
     // In this order: a process that writes brings an entry to the disk first and its head after.
     let head = Head::read(path)?;
-    let connection = store::open_for_reading(path)?;
-    if is_thorough {
-        let found: String = connection
-            .query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))
-            .map_err(store::sql(path))?;
-        // What the chain finds says more than what SQLite finds, so it is asked first below if both complain.
-        if found != "ok" {
-            store::follow(&connection, path, head, drop)?;
-            return Err(LedgerError::Damaged { path: path.to_owned(), reason: found });
-        }
+    let store = SqliteStore::read(path)?;
+    if is_thorough && let Some(reason) = store.complaint()? {
+        // What the chain finds says more than what SQLite finds, so it is asked first if both complain.
+        store::follow(&store, path, head, drop)?;
+        return Err(LedgerError::Damaged { path: path.to_owned(), reason });
     }
     let mut entries = Vec::new();
-    let (state, last) = store::follow(&connection, path, head, |entry| entries.push(entry))?;
+    let (state, last) = store::follow(&store, path, head, |entry| entries.push(entry))?;
     if head.is_none() {
         return Err(LedgerError::HeadMissing { head: head_path(path), entries: last.seq });
     }

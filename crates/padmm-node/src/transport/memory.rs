@@ -121,6 +121,13 @@ impl MemoryNetwork {
         self.lock().weather = weather;
     }
 
+    /// When something will happen by itself: a frame arrives, or a site gives a sign of life.
+    pub fn next_event(&self) -> Option<Duration> {
+        let inner = self.lock();
+        let arrival = inner.travelling.first_key_value().map(|(&(at, _), _)| at);
+        arrival.into_iter().chain(inner.sites.values().map(|plugged| plugged.next_heartbeat)).min()
+    }
+
     /// Moves time forward: what is due arrives, requests are answered, and whoever is there gives signs of life.
     pub fn advance(&self, to: Duration) {
         let mut inner = self.lock();

@@ -1,0 +1,93 @@
+//! What must always be so.
+
+use std::fmt;
+
+/// An invariant, with what was found in its place.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Invariant {
+    /// For each site and round one payload leaves.
+    OnePayload {
+        /// Whose round it is.
+        site: &'static str,
+        /// Counted from 1.
+        round: u32,
+    },
+    /// A release is on its site's disk before it is on the wire.
+    ChargedBeforeSent {
+        /// Whose release it is.
+        site: &'static str,
+        /// Counted from 1.
+        round: u32,
+    },
+    /// A ledger never shows more than the plan allows.
+    WithinBudget {
+        /// Whose ledger it is.
+        site: &'static str,
+        /// What it shows.
+        epsilon: f64,
+    },
+    /// A site stops for a reason that the schedule gave it.
+    NoOtherStop {
+        /// Which one stopped.
+        site: &'static str,
+        /// Its words.
+        error: String,
+    },
+    /// A process can continue from what a crash left.
+    Continues {
+        /// Whose process it is.
+        site: &'static str,
+        /// Its words.
+        error: String,
+    },
+    /// When the troubles are over, the run ends.
+    Ends {
+        /// What the sites wait for.
+        waiting: String,
+    },
+    /// An edge that is given up is given up at both ends.
+    SameDepartures {
+        /// The site that knows of a departure that another does not.
+        site: &'static str,
+    },
+    /// Every edge has opposite duals at its ends.
+    OppositeDuals {
+        /// One end.
+        site: &'static str,
+        /// The other.
+        neighbour: &'static str,
+    },
+    /// A site has one model, however often it is started.
+    OneModel {
+        /// Whose model changed.
+        site: &'static str,
+    },
+    /// Where nobody was lost and no old ledger put back, the model is that of a quiet run.
+    AsIfQuiet {
+        /// Whose model is another.
+        site: &'static str,
+    },
+}
+
+impl fmt::Display for Invariant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::OnePayload { site, round } => write!(f, "two payloads of {site} left in round {round}"),
+            Self::ChargedBeforeSent { site, round } => {
+                write!(f, "round {round} of {site} is on the wire and not on its disk")
+            }
+            Self::WithinBudget { site, epsilon } => {
+                write!(f, "the ledger of {site} shows an epsilon of {epsilon}")
+            }
+            Self::NoOtherStop { site, error } => write!(f, "{site} stopped: {error}"),
+            Self::Continues { site, error } => write!(f, "{site} cannot be started again: {error}"),
+            Self::Ends { waiting } => write!(f, "the run does not end: {waiting}"),
+            Self::SameDepartures { site } => write!(f, "only {site} knows of a departure"),
+            Self::OppositeDuals { site, neighbour } => {
+                write!(f, "the duals of {site} and {neighbour} are not opposite")
+            }
+            Self::OneModel { site } => write!(f, "{site} has two models"),
+            Self::AsIfQuiet { site } => write!(f, "the model of {site} is not that of a quiet run"),
+        }
+    }
+}

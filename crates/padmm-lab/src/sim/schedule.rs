@@ -1,0 +1,150 @@
+//! What happens in a world, and when: made from a seed, printed, and made shorter.
+
+use std::fmt;
+use std::time::Duration;
+
+use padmm_node::transport::memory::Weather;
+
+use super::disk::DiskFault;
+use super::invariant::Invariant;
+
+/// Numbers from a seed, by splitmix64.
+pub(super) struct Dice(u64);
+
+impl Dice {
+    pub(super) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    pub(super) fn below(&mut self, n: u64) -> u64 {
+        self.next() % n
+    }
+
+    fn chance(&mut self, one_in: u64) -> bool {
+        self.below(one_in) == 0
+    }
+
+    fn millis(&mut self, most: u64) -> Duration {
+        Duration::from_millis(self.below(most))
+    }
+}
+
+/// Something that happens to a world. Sites are counted modulo how many there are.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Trouble {
+    /// The site's process ends after it has passed so many fault points, as by a power cut, and comes back later.
+    Crash { site: usize, points: u64, away: Duration, keeps_head: bool },
+    /// All processes end at once.
+    CrashAll { away: Duration },
+    /// The line between a site and one of its neighbours.
+    Cut { site: usize, neighbour: usize, time: Duration },
+    /// The site's process does nothing, while its network answers.
+    Hang { site: usize, time: Duration },
+    /// The site's disk, after so many commits; somebody mends it later and starts the site again.
+    Disk { site: usize, fault: DiskFault, commits: u32, time: Duration },
+    /// A copy of the site's ledger is made.
+    Copy { site: usize },
+    /// The site's process ends, and its ledger is replaced by the copy.
+    PutBack { site: usize, away: Duration },
+    /// Frames travel differently from now on.
+    Weather { loss: f64, repeats: f64, delay: Duration },
+}
+
+/// A seed, and what it makes happen.
+#[derive(Clone, Debug)]
+pub struct Schedule {
+    pub(super) seed: u64,
+    /// Which of the consortia.
+    pub(super) shape: usize,
+    pub(super) events: Vec<(Duration, Trouble)>,
+}
+
+/// Troubles begin in so much of simulated time: about what an undisturbed run takes.
+const TROUBLED: u64 = 4_000;
+
+impl Schedule {
+    /// The schedule of a seed.
+    pub fn of(seed: u64) -> Self {
+        let mut dice = Dice::new(seed);
+        let shape = dice.below(u64::MAX) as usize;
+        let has_rollbacks = dice.chance(3);
+        let n = 2 + dice.below(9);
+        let mut events: Vec<(Duration, Trouble)> =
+            (0..n).map(|_| (dice.millis(TROUBLED), trouble(&mut dice, has_rollbacks))).collect();
+        // Most networks are bad from the beginning.
+        if !dice.chance(4) {
+            events.push((Duration::ZERO, weather(&mut dice)));
+        }
+        events.sort_by_key(|(at, _)| *at);
+        Self { seed, shape, events }
+    }
+
+    /// The shortest schedule that is found by leaving out events one by one, for as long as it still breaks something, and what it breaks.
+    pub(super) fn shrunk(&self, breaks: impl Fn(&Self) -> Option<Invariant>) -> (Self, Invariant) {
+        let mut best = self.clone();
+        let mut found = breaks(self).expect("a schedule that is made shorter breaks something");
+        let mut place = 0;
+        while place < best.events.len() {
+            let mut tried = best.clone();
+            tried.events.remove(place);
+            match breaks(&tried) {
+                Some(other) => (best, found) = (tried, other),
+                None => place += 1,
+            }
+        }
+        (best, found)
+    }
+}
+
+fn weather(dice: &mut Dice) -> Trouble {
+    let (loss, repeats) = (dice.below(30) as f64 / 100.0, dice.below(30) as f64 / 100.0);
+    Trouble::Weather { loss, repeats, delay: dice.millis(300) }
+}
+
+fn trouble(dice: &mut Dice, has_rollbacks: bool) -> Trouble {
+    let site = dice.below(1 << 16) as usize;
+    match dice.below(if has_rollbacks { 12 } else { 9 }) {
+        0..4 => Trouble::Crash {
+            site,
+            points: dice.below(40),
+            away: dice.millis(3_000),
+            keeps_head: dice.chance(2),
+        },
+        4 => Trouble::CrashAll { away: dice.millis(3_000) },
+        5 => Trouble::Cut { site, neighbour: dice.below(1 << 16) as usize, time: dice.millis(20_000) },
+        6 => Trouble::Hang { site, time: dice.millis(20_000) },
+        7 => {
+            let fault = [DiskFault::Full, DiskFault::Lost, DiskFault::KeptAfterAll][dice.below(3) as usize];
+            Trouble::Disk { site, fault, commits: dice.below(12) as u32, time: dice.millis(5_000) }
+        }
+        8 => weather(dice),
+        9 => Trouble::Copy { site: 0 },
+        // One site's ledgers are copied and put back, so that copies are there to be put back.
+        _ => Trouble::PutBack { site: 0, away: dice.millis(3_000) },
+    }
+}
+
+impl Trouble {
+    /// As the network takes it.
+    pub(super) fn weather(self) -> Option<Weather> {
+        match self {
+            Self::Weather { loss, repeats, delay } => Some(Weather { loss, repeats, longest_delay: delay }),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Schedule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let events = self.events.iter().map(|(at, what)| format!("{} ms {what:?}", at.as_millis()));
+        write!(f, "{}", events.collect::<Vec<_>>().join("; "))
+    }
+}

@@ -1,0 +1,40 @@
+//! The simulator finds what is wrong on purpose, and nothing else.
+
+use std::time::Duration;
+
+use clap::ValueEnum;
+use padmm_lab::sim::{Bug, Extent, Report, run};
+
+/// So many schedules, however long they take.
+fn play(schedules: u64, bug: Option<Bug>) -> Report {
+    let extent = Extent { seed: 1, time: Duration::from_secs(3600), schedules, threads: 2 };
+    run(extent, bug, |_| ())
+}
+
+#[test]
+fn every_invariant_holds() {
+    let report = play(400, None);
+    assert!(report.violations.is_empty(), "{:#?}", report.violations);
+    // Without these the schedules would say little.
+    assert!(report.crashes > 400 && report.disk_faults > 30 && report.departures > 20, "{report:?}");
+    assert!(report.rollbacks > 40 && report.as_if_quiet > 150, "{report:?}");
+}
+
+#[test]
+fn planted_bugs_are_found() {
+    for bug in Bug::value_variants() {
+        let report = play(2_000, Some(*bug));
+        assert!(!report.violations.is_empty(), "{bug:?} was not found in {} schedules", report.schedules);
+        assert!(report.violations.iter().all(|found| !found.schedule.is_empty() || *bug == Bug::LazyDisk));
+    }
+}
+
+#[test]
+fn a_seed_brings_its_violation_back() {
+    let first = play(2_000, Some(Bug::ForgetfulDisk));
+    let found = &first.violations[0];
+    let extent = Extent { seed: found.seed, time: Duration::from_secs(3600), schedules: 1, threads: 1 };
+    let again = run(extent, Some(Bug::ForgetfulDisk), |_| ());
+    assert_eq!(again.violations[0].invariant, found.invariant);
+    assert_eq!(again.violations[0].schedule, found.schedule);
+}
