@@ -38,6 +38,7 @@ struct Inner {
     /// The fault, and how many commits come before it.
     fault: Option<(DiskFault, u32)>,
     n_faults: u64,
+    n_faults_known: u64,
     /// What a commit that is not forced to the disk has not written yet: only a planted bug leaves something here.
     unwritten: Option<Content>,
     bug: Option<Bug>,
@@ -93,6 +94,14 @@ impl SimulatedDisk {
 
     pub(super) fn n_faults(&self) -> u64 {
         self.lock().n_faults
+    }
+
+    /// Whether it has failed since it was last asked.
+    pub(super) fn has_new_fault(&self) -> bool {
+        let mut inner = self.lock();
+        let is_new = inner.n_faults > inner.n_faults_known;
+        inner.n_faults_known = inner.n_faults;
+        is_new
     }
 
     pub(super) fn copy(&self) -> Content {

@@ -157,7 +157,7 @@ impl<'a> World<'a> {
         let wire = Arc::new(Mutex::new(Wire::default()));
         network.watch({
             let (wire, disks) = (Arc::clone(&wire), disks.clone());
-            move |_, _, bytes| {
+            move |from, _, bytes| {
                 let Ok(Frame::Model(model)) = Frame::decode(bytes) else { return };
                 if model.turn.stage != Stage::Model {
                     return;
@@ -167,7 +167,7 @@ impl<'a> World<'a> {
                 let known = wire.payloads.entry((site, round)).or_insert_with(|| bytes.to_vec());
                 if known != bytes {
                     wire.wrong.get_or_insert(Invariant::OnePayload { site: NAMES[site], round });
-                } else if !disks[site].holds(bytes) {
+                } else if from.0 == site && !disks[site].holds(bytes) {
                     wire.wrong.get_or_insert(Invariant::ChargedBeforeSent { site: NAMES[site], round });
                 }
             }
@@ -367,10 +367,7 @@ impl<'a> World<'a> {
                 SiteLedger::begin_in(path, Box::new(disk.clone()), opening)
             }
         };
-        let ledger = ledger.map_err(|e| match disk.n_faults() {
-            0 => other(&e),
-            _ => StartError::Session(e.into()),
-        })?;
+        let ledger = ledger.map_err(|e| StartError::Session(e.into()))?;
         let (prepared, records) = &self.consortium.sites[site];
         // What is drawn again is not what was drawn before.
         let seed = 7 + self.put_back.get(&site).copied().unwrap_or(0) + self.redraws();
@@ -434,13 +431,16 @@ impl<'a> World<'a> {
     fn stop(&mut self, site: usize, error: SessionError) -> Result<(), Invariant> {
         let was_put_back = self.put_back.contains_key(&site);
         match error {
-            SessionError::Ledger(_) if self.disks[site].n_faults() > 0 => {
+            SessionError::Ledger(_) | SessionError::Agent(_) if self.disks[site].has_new_fault() => {
                 self.disks[site].crash(true);
                 self.later.push((self.now + Duration::from_secs(1), Later::Start(site)));
             }
             SessionError::OldLedger { .. } if was_put_back => drop(self.stopped.insert(site, error)),
             SessionError::Alone { .. } if self.consortium.silence.limit().is_some() => {
                 self.stopped.insert(site, error);
+            }
+            SessionError::Ledger(error) => {
+                return Err(Invariant::Continues { site: NAMES[site], error: error.to_string() });
             }
             other => return Err(Invariant::NoOtherStop { site: NAMES[site], error: other.to_string() }),
         }
@@ -458,7 +458,13 @@ impl<'a> World<'a> {
             .collect();
         for (&a, lost) in &departed {
             for &b in lost.iter().filter(|b| departed.contains_key(b)) {
-                if !departed[&b].contains(&a) {
+                // A site that has its model has no edge left to give up, but it knows.
+                let knows = self.processes[&b]
+                    .session
+                    .departures()
+                    .iter()
+                    .any(|d| (d.reporter.0, d.lost.0) == (a, b));
+                if !knows && !departed[&b].contains(&a) {
                     return Err(Invariant::SameDepartures { site: NAMES[a] });
                 }
             }
@@ -494,14 +500,15 @@ impl<'a> World<'a> {
             all.filter(|other| !departed.get(&site).is_some_and(|lost| lost.contains(other))).collect()
         };
         let dual = |a: usize, b: usize| -> Option<Vec<f64>> {
-            let duals = self.processes.get(&a)?.session.agent().algorithm().edge_duals();
+            // Of sites that are at the end; one whose old ledger was put back may have begun again.
+            let session = &self.processes.get(&a)?.session;
+            session.outcome()?;
+            let duals = session.agent().algorithm().edge_duals();
             let place = left(a).iter().position(|&other| other == b)?;
             duals.get(place).map(|dual| dual.as_slice().to_vec())
         };
         let pairs = (0..self.n_sites()).flat_map(|a| left(a).into_iter().map(move |b| (a, b)));
-        for (a, b) in
-            pairs.filter(|(a, b)| a < b && self.models.contains_key(a) && self.models.contains_key(b))
-        {
+        for (a, b) in pairs.filter(|(a, b)| a < b) {
             let (Some(one), Some(other)) = (dual(a, b), dual(b, a)) else { continue };
             if one.iter().zip(&other).any(|(x, y)| (x + y).abs() > 0.0) {
                 return Err(Invariant::OppositeDuals { site: NAMES[a], neighbour: NAMES[b] });
