@@ -202,7 +202,7 @@ fn large_sums_are_exact() {
     let records: Vec<Record> = (0..9000)
         .map(|r: usize| {
             let head: Vec<f64> = (0..10).map(|j| ((r * 31 + j * 17) as f64 * 0.754_877).fract()).collect();
-            let slope = if r % 3 == 0 { -1.0 } else { ((r * 13) as f64 * 0.569_84).fract() };
+            let slope = if r.is_multiple_of(3) { -1.0 } else { ((r * 13) as f64 * 0.569_84).fract() };
             (slope, head, (10..30 + (r % 10) as u32).collect())
         })
         .collect();
