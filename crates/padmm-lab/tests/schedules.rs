@@ -5,9 +5,9 @@ mod common;
 
 use std::sync::Arc;
 
-use common::links::Links;
 use common::{Dice, Network, Outcome, Running, Shape, in_parallel, until};
 use padmm_core::algorithm::{CONSENSUS_NEWTON, P_ADMM};
+use padmm_lab::links::Links;
 use padmm_node::contract::Silence;
 use padmm_node::fault::Point;
 use rustix::process::Signal;

@@ -1,8 +1,6 @@
 //! Networks of real site processes on one machine: made, started, watched, killed, started again, and looked into afterwards.
 #![allow(dead_code)]
 
-pub(crate) mod links;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, OpenOptions};
 use std::net::UdpSocket;
@@ -25,7 +23,7 @@ use padmm_node::site::open_release;
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
-use links::Links;
+use padmm_lab::links::Links;
 
 /// The run's name.
 pub(crate) const RUN: &str = "trial";
@@ -85,7 +83,7 @@ impl Network {
 
     /// The same, with forwarders of the test's own between neighbours.
     pub(crate) fn make_linked(shape: Shape) -> (Self, Links) {
-        let links = Links::new();
+        let links = Links::default();
         (Self::make_with(shape, Some(&links)), links)
     }
 
