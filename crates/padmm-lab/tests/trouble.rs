@@ -8,6 +8,7 @@ use std::path::Path;
 use std::process::{Command, ExitStatus};
 
 use common::{Network, Running, Shape, command, until};
+use padmm_node::identity::{Card, Home, PublicKey, SecretKey};
 use padmm_node::ledger::SiteLedger;
 use rustix::process::Signal;
 
@@ -362,5 +363,41 @@ fn a_cap_that_the_plan_would_cross_is_named_before_anything_is_sent() {
         .output()
         .unwrap();
     assert!(raised.status.success(), "{}", String::from_utf8_lossy(&raised.stderr));
+    goes_on(&network, &mut running);
+}
+
+/// The others hold a card of a site with another transport key: it is told so, in words, and not hundreds of times.
+#[test]
+fn a_site_whose_key_the_others_do_not_know_says_so_and_goes_on_when_they_do() {
+    let network = Network::make(SHAPE);
+    let home = Home::open(&network.sites[0].home).unwrap();
+    let import = |key: PublicKey, serial: u32| {
+        let card = home.card();
+        let addresses = card.addresses().to_vec();
+        let newer =
+            Card::sign(home.identity(), key, home.name(), serial, addresses, None, card.certificate());
+        for site in [1, 2] {
+            Home::open(&network.sites[site].home)
+                .unwrap()
+                .cards()
+                .import(newer.as_ref().unwrap(), false)
+                .unwrap();
+        }
+    };
+    let serial = home.card().serial();
+    import(SecretKey::generate().unwrap().public(), serial + 1);
+    let mut running = Running::new(&network);
+    running.start_all();
+    let line = "does not know the key of this site and closes the connection";
+    running.wait_for(0, &format!("east {line}"));
+    running.wait_for(0, &format!("south {line}"));
+    running.wait_for(0, "(4 such so far)");
+    running.wait_for(1, "is no neighbour's in this plan");
+    for site in [1, 2] {
+        assert_eq!(stop(&mut running, site).code(), Some(3), "{}", running.said(site));
+    }
+    let said = running.said(0);
+    assert!(said.lines().filter(|l| l.contains(line)).count() < 12, "a log must not be a target: {said}");
+    import(home.transport().public(), serial + 2);
     goes_on(&network, &mut running);
 }

@@ -377,6 +377,28 @@ pub fn peek_model(bytes: &[u8]) -> Option<(Origin, Turn)> {
     Some((r.origin().ok()?, r.turn().ok()?))
 }
 
+/// Which message some bytes are: copies of one message have the same key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MessageKey {
+    /// A site's message of a turn.
+    Model(Origin, Turn),
+    /// A site's word that it will release a round.
+    Announcement(Origin, u32),
+}
+
+/// The key of a message that may be sent again, without checking anything else about it. Other frames have none: they are short,
+/// and the next one says something else.
+pub fn message_key(bytes: &[u8]) -> Option<MessageKey> {
+    if let Some((origin, turn)) = peek_model(bytes) {
+        return Some(MessageKey::Model(origin, turn));
+    }
+    let mut r = Reader(bytes);
+    if r.u8().ok()? != ANNOUNCE {
+        return None;
+    }
+    Some(MessageKey::Announcement(r.origin().ok()?, r.counted_from_one("turn").ok()?))
+}
+
 /// The plan and the ledger entry of a stored release; none if the bytes are something else, or were free.
 pub fn release_of(bytes: &[u8]) -> Option<(PlanDigest, u64)> {
     match Frame::decode(bytes) {

@@ -11,6 +11,7 @@
 //! | one site's side of a run, without sockets and clocks | [`session`] |
 //! | what it writes down | [`journal`] |
 //! | what travels between two sites | [`frame`] |
+//! | when a neighbour is dialled, and which frames are on their way to it | [`link`] |
 //! | how it gets there | [`transport`], from the [`outbox`] of one site to the [`mailbox`] of another |
 //! | what ends it from outside | [`signals`] |
 //! | where a process may be killed in tests | [`fault`] |
@@ -24,6 +25,7 @@ pub mod frame;
 pub mod identity;
 pub mod journal;
 pub mod ledger;
+pub mod link;
 pub mod mailbox;
 pub mod outbox;
 pub mod session;

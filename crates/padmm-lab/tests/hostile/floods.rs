@@ -224,3 +224,51 @@ fn many_connections_of_one_neighbour_are_bounded() {
         *attacker = last;
     });
 }
+
+/// First packets of handshakes whose senders never answer, two hundred a second and more at every site, from many addresses. Nobody
+/// else gets through if such a sender is given a place.
+#[test]
+fn half_open_handshakes_keep_nobody_out() {
+    run(async {
+        let network = Network::new();
+        let dialler = endpoint(&SecretKey::generate().unwrap()).await;
+        let mut flood = tokio::task::JoinSet::new();
+        for home in &network.homes {
+            let (site, listen) = (*home.card().transport(), home.config().listen());
+            let mut sockets = vec![];
+            for _ in 0..40 {
+                sockets.push(tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap());
+            }
+            let trap = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
+            let (at, dialler) = (trap.local_addr().unwrap(), dialler.clone());
+            // Each call is to somebody else, so that the packets are those of different connections.
+            flood.spawn(async move {
+                let mut calls = tokio::task::JoinSet::new();
+                loop {
+                    let (dialler, key) = (dialler.clone(), SecretKey::generate().unwrap().public());
+                    assert_ne!(key, site);
+                    calls.spawn(async move {
+                        let _ = timeout(
+                            Duration::from_secs(1),
+                            dialler.connect(address_at(&key, at), b"padmm/2"),
+                        )
+                        .await;
+                    });
+                    sleep(Duration::from_millis(5)).await;
+                }
+            });
+            // What the sites answer goes to sockets that nobody reads.
+            flood.spawn(async move {
+                let mut packet = [0; 2048];
+                for k in 0.. {
+                    let (n, _) = trap.recv_from(&mut packet).await.unwrap();
+                    let _ = sockets[k % sockets.len()].send_to(&packet[..n], listen).await;
+                }
+            });
+        }
+        sleep(Duration::from_secs(1)).await;
+        let sites = [ASH, BIRCH, CEDAR].map(|site| network.start(site));
+        network.ends_as_ever(sites).await;
+        flood.shutdown().await;
+    });
+}

@@ -113,6 +113,7 @@ impl Session {
         if let Some(peer) = self.peer(from) {
             peer.last_heard = now;
         }
+        transport.believe(from);
         match frame {
             Frame::Hello { proof, shown, accepted, ready, .. } => {
                 self.check_shown(from, &shown)?;

@@ -12,4 +12,9 @@ use crate::outbox::Bytes;
 pub trait Transport: Send {
     /// Starts to send; never waits. What cannot be sent is dropped.
     fn send(&self, to: SiteIndex, frame: Bytes);
+
+    /// A frame that came from there is signed by it: it knows this site, and it is worth a call when it is lost.
+    fn believe(&self, from: SiteIndex) {
+        let _ = from;
+    }
 }

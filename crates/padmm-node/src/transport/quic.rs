@@ -1,38 +1,51 @@
 //! Frames over QUIC (TLS 1.3), by iroh: a neighbour is dialled and let in by its transport key alone, directly or through a
 //! relay that sees nothing but encrypted packets. A key that is not a neighbour's gets no further than the handshake.
 //!
-//! Both ends dial; whatever connection comes about is read, and the newest is written to. The engine runs on one thread of its own,
-//! which also answers requests from the outbox and gives signs of life, so that a site that computes is not taken for dead.
+//! Whom to dial when, and which connection to write to, is decided by the machine in [`crate::link`]; here are the sockets. The engine
+//! runs on one thread of its own, which also answers requests from the outbox and gives signs of life, so that a site that computes is
+//! not taken for dead.
+//!
+//! | question | file |
+//! |---|---|
+//! | who may begin a handshake | `door` |
+//! | what is done for the link to one neighbour | `drive` |
+//! | what is read, and who answers | `read` |
 
-mod link;
+mod door;
+mod drive;
+mod read;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use iroh::endpoint::{Connection, QuicTransportConfig, VarInt, presets};
+use iroh::endpoint::{Connection, Incoming, IncomingAddr, QuicTransportConfig, VarInt, presets};
 use iroh::{Endpoint, RelayMode, RelayUrl};
 use padmm_core::message::{SiteIndex, Turn};
-use tokio::sync::{Notify, Semaphore, mpsc, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::{sleep, timeout};
 
-use self::link::Link;
+use self::door::{Door, Place, Verdict};
+use self::drive::Driver;
 use super::Transport;
 use crate::identity::PublicKey;
+use crate::link::{MOST_FLYING, MOST_QUEUED};
 use crate::mailbox::{Mailbox, NetworkEvent};
 use crate::outbox::{Bytes, Outbox};
 
 const PROTOCOL: &[u8] = b"padmm/2";
 /// How often a site gives a sign of life.
 pub const HEARTBEAT: Duration = Duration::from_secs(1);
-const HANDSHAKE: Duration = Duration::from_secs(10);
 const IDLE: Duration = Duration::from_secs(8);
-/// Frames that wait for a neighbour at most; beyond that it is too slow and asks again later.
-const MOST_QUEUED: usize = 64;
-const MOST_HANDSHAKES: usize = 32;
+/// How long a neighbour may take over one frame, or over a piece of a long one.
+const FRAME_TIME: Duration = Duration::from_secs(30);
+/// Streams that a neighbour may have open at once: one for short frames, and one for each message that is on its way.
+const MOST_STREAMS: u32 = MOST_FLYING as u32 + 4;
+/// How long a round trip is taken to be before it is measured: it decides how soon the first packet of a call is repeated.
+const UNKNOWN_ROUND_TRIP: Duration = Duration::from_millis(100);
 
 /// Code with which the connection of a stranger is closed.
 const STRANGER: u32 = 3;
@@ -94,9 +107,43 @@ pub enum TransportError {
     Thread { reason: String },
 }
 
+/// A frame for a neighbour.
+struct Posted {
+    bytes: Bytes,
+    /// The message that was requested, if this is an answer.
+    answers: Option<(SiteIndex, Turn)>,
+}
+
+/// The session's word that a neighbour has signed something, on its way to the link.
+#[derive(Default)]
+struct Believed {
+    is_told: AtomicBool,
+    news: Notify,
+}
+
+impl Believed {
+    fn tell(&self) {
+        if !self.is_told.swap(true, Ordering::Relaxed) {
+            self.news.notify_one();
+        }
+    }
+
+    /// There is a new connection, of which nothing is known.
+    fn begin_again(&self) {
+        self.is_told.store(false, Ordering::Relaxed);
+    }
+
+    async fn notified(&self) {
+        self.news.notified().await;
+    }
+}
+
+type BelievedBy = Arc<BTreeMap<SiteIndex, Believed>>;
+
 /// A transport that has its socket and thread.
 pub struct QuicTransport {
-    queues: BTreeMap<SiteIndex, mpsc::Sender<Bytes>>,
+    queues: BTreeMap<SiteIndex, mpsc::Sender<Posted>>,
+    believed: BelievedBy,
     close: Option<oneshot::Sender<bool>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -110,25 +157,27 @@ impl QuicTransport {
             queues.insert(peer.site, sender);
             receivers.push(receiver);
         }
+        let believed: BelievedBy =
+            Arc::new(setup.peers.iter().map(|p| (p.site, Believed::default())).collect());
         let (close, closing) = oneshot::channel();
         let (ready, started) = std::sync::mpsc::channel();
         let thread = |reason: std::io::Error| TransportError::Thread { reason: reason.to_string() };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(thread)?;
-        let for_answers = queues.clone();
+        let (for_answers, for_links) = (queues.clone(), Arc::clone(&believed));
         let run = move || {
             runtime.block_on(async move {
                 match bind(&setup).await {
                     Err(error) => drop(ready.send(Err(error))),
                     Ok(endpoint) => {
                         drop(ready.send(Ok(())));
-                        serve(endpoint, setup, receivers, for_answers, closing).await;
+                        serve(endpoint, setup, receivers, (for_answers, for_links), closing).await;
                     }
                 }
             });
         };
         let thread = std::thread::Builder::new().name("network".into()).spawn(run).map_err(thread)?;
         started.recv().map_err(|e| TransportError::Thread { reason: e.to_string() })??;
-        Ok(Self { queues, close: Some(close), thread: Some(thread) })
+        Ok(Self { queues, believed, close: Some(close), thread: Some(thread) })
     }
 
     /// Sends what is queued and closes; `done` tells neighbours that this site needs nothing more.
@@ -157,8 +206,12 @@ impl Transport for QuicTransport {
     fn send(&self, to: SiteIndex, frame: Bytes) {
         if let Some(queue) = self.queues.get(&to) {
             // A full queue is a slow neighbour, which asks again.
-            let _ = queue.try_send(frame);
+            let _ = queue.try_send(Posted { bytes: frame, answers: None });
         }
+    }
+
+    fn believe(&self, from: SiteIndex) {
+        self.believed.get(&from).into_iter().for_each(Believed::tell);
     }
 }
 
@@ -175,7 +228,8 @@ async fn bind(setup: &QuicSetup) -> Result<Endpoint, TransportError> {
     let relay_mode = if relays.is_empty() { RelayMode::Disabled } else { RelayMode::custom(relays) };
     let config = QuicTransportConfig::builder()
         .max_concurrent_bidi_streams(VarInt::from_u32(0))
-        .max_concurrent_uni_streams(VarInt::from_u32(2))
+        .max_concurrent_uni_streams(VarInt::from_u32(MOST_STREAMS))
+        .initial_rtt(UNKNOWN_ROUND_TRIP)
         .max_idle_timeout(Some(IDLE.try_into().expect("a few seconds are a valid timeout")))
         .keep_alive_interval(IDLE / 4)
         .build();
@@ -199,7 +253,9 @@ struct Shared {
     outbox: Arc<Outbox>,
     on_answer: OnAnswer,
     largest_frame: usize,
-    queues: BTreeMap<SiteIndex, mpsc::Sender<Bytes>>,
+    queues: BTreeMap<SiteIndex, mpsc::Sender<Posted>>,
+    believed: BelievedBy,
+    door: Door,
     /// For each neighbour: notified when the mailbox has room for it again.
     room: Arc<BTreeMap<SiteIndex, Notify>>,
     strangers: AtomicU64,
@@ -224,8 +280,8 @@ impl Shared {
 async fn serve(
     endpoint: Endpoint,
     setup: QuicSetup,
-    receivers: Vec<mpsc::Receiver<Bytes>>,
-    queues: BTreeMap<SiteIndex, mpsc::Sender<Bytes>>,
+    receivers: Vec<mpsc::Receiver<Posted>>,
+    (queues, believed): (BTreeMap<SiteIndex, mpsc::Sender<Posted>>, BelievedBy),
     closing: oneshot::Receiver<bool>,
 ) {
     let QuicSetup { me, peers, largest_frame, outbox, mailbox, on_answer, .. } = setup;
@@ -235,17 +291,38 @@ async fn serve(
         let room = Arc::clone(&room);
         move |site| room.get(&site).into_iter().for_each(Notify::notify_one)
     });
-    let shared =
-        Arc::new(Shared { mailbox, outbox, on_answer, largest_frame, queues, room, strangers, unacceptable });
+    let door = Door::default();
+    let shared = Arc::new(Shared {
+        mailbox,
+        outbox,
+        on_answer,
+        largest_frame,
+        queues,
+        believed,
+        door,
+        room,
+        strangers,
+        unacceptable,
+    });
     let (stop, _) = tokio::sync::broadcast::channel::<bool>(1);
     let mut links = tokio::task::JoinSet::new();
     let mut doors = BTreeMap::new();
     for (peer, queue) in peers.into_iter().zip(receivers) {
         let (door, accepted) = mpsc::channel(4);
-        doors.insert(peer.key.to_bytes(), (peer.site, peer.name.clone(), door));
+        doors.insert(peer.key.to_bytes(), door);
         let dials_first = me < peer.site;
-        let link = Link { endpoint: endpoint.clone(), peer, shared: Arc::clone(&shared), dials_first };
-        links.spawn(link.run(queue, accepted, stop.subscribe()));
+        // Only so that two ends do not wait alike; it is no secret.
+        let seed = endpoint
+            .id()
+            .as_bytes()
+            .iter()
+            .chain(&peer.key.to_bytes())
+            .fold(peer.site.0 as u64, |seed, &byte| {
+                seed.rotate_left(5).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ u64::from(byte)
+            });
+        let shared = Arc::clone(&shared);
+        let driver = Driver { endpoint: endpoint.clone(), peer, shared, dials_first, seed };
+        links.spawn(driver.run(queue, accepted, stop.subscribe()));
     }
     let pulse = tokio::spawn({
         let shared = Arc::clone(&shared);
@@ -253,11 +330,14 @@ async fn serve(
             loop {
                 sleep(HEARTBEAT).await;
                 let status = shared.outbox.status();
-                shared.queues.values().for_each(|q| drop(q.try_send(Arc::clone(&status))));
+                for queue in shared.queues.values() {
+                    // A neighbour that takes nothing gets no sign of life either.
+                    let _ = queue.try_send(Posted { bytes: Arc::clone(&status), answers: None });
+                }
             }
         }
     });
-    let porter = tokio::spawn(accept(endpoint.clone(), doors, Arc::clone(&shared)));
+    let porter = tokio::spawn(accept(endpoint.clone(), Arc::new(doors), Arc::clone(&shared)));
     let done = closing.await.unwrap_or(false);
     pulse.abort();
     porter.abort();
@@ -267,40 +347,54 @@ async fn serve(
     let _ = timeout(Duration::from_secs(3), endpoint.close()).await;
 }
 
-type Doors = BTreeMap<[u8; 32], (SiteIndex, String, mpsc::Sender<Connection>)>;
+/// Where the connections of each key go.
+type Doors = BTreeMap<[u8; 32], mpsc::Sender<Connection>>;
 
 /// Lets neighbours in, and nobody else.
-async fn accept(endpoint: Endpoint, doors: Doors, shared: Arc<Shared>) {
-    let doors = Arc::new(doors);
-    let handshakes = Arc::new(Semaphore::new(MOST_HANDSHAKES));
+async fn accept(endpoint: Endpoint, doors: Arc<Doors>, shared: Arc<Shared>) {
     while let Some(incoming) = endpoint.accept().await {
-        let Ok(permit) = Arc::clone(&handshakes).try_acquire_owned() else {
-            shared.note_stranger("too many connections at once; one was turned away".into());
-            incoming.refuse();
-            continue;
+        let from = match incoming.remote_addr() {
+            IncomingAddr::Ip(from) => Some(from),
+            // A relay, which has checked the key.
+            _ => None,
         };
-        let (doors, shared) = (Arc::clone(&doors), Arc::clone(&shared));
-        tokio::spawn(async move {
-            let _permit = permit;
-            let connection = match timeout(HANDSHAKE, incoming).await {
-                Ok(Ok(connection)) => connection,
-                Ok(Err(error)) => {
-                    return shared.note_stranger(format!("a connection failed its handshake: {error:#}"));
-                }
-                Err(_) => {
-                    return shared.note_stranger("a connection did not finish its handshake in time".into());
-                }
-            };
-            let key = connection.remote_id();
-            match doors.get(key.as_bytes()) {
-                Some((_, _, door)) => drop(door.send(connection).await),
-                None => {
-                    shared.note_stranger(format!(
-                        "refused a connection: the key {key} is no neighbour's in this plan"
-                    ));
-                    connection.close(VarInt::from_u32(STRANGER), b"not in the plan");
-                }
+        match shared.door.knock(from, incoming.remote_addr_validated()) {
+            // One that cannot be told to prove itself has done so.
+            Verdict::Prove => drop(incoming.retry()),
+            Verdict::TurnAway => {
+                shared.note_stranger("too many connections at once; one was turned away".into());
+                incoming.refuse();
             }
-        });
+            Verdict::Begin(place, patience) => {
+                let (doors, shared) = (Arc::clone(&doors), Arc::clone(&shared));
+                tokio::spawn(shake_hands(incoming, place, patience, doors, shared));
+            }
+        }
+    }
+}
+
+async fn shake_hands(
+    incoming: Incoming,
+    place: Place,
+    patience: Duration,
+    doors: Arc<Doors>,
+    shared: Arc<Shared>,
+) {
+    let connection = match timeout(patience, incoming).await {
+        Ok(Ok(connection)) => connection,
+        Ok(Err(error)) => {
+            return shared.note_stranger(format!("a connection failed its handshake: {error:#}"));
+        }
+        Err(_) => return shared.note_stranger("a connection did not finish its handshake in time".into()),
+    };
+    drop(place);
+    let key = connection.remote_id();
+    match doors.get(key.as_bytes()) {
+        Some(door) => drop(door.send(connection).await),
+        None => {
+            shared
+                .note_stranger(format!("refused a connection: the key {key} is no neighbour's in this plan"));
+            connection.close(VarInt::from_u32(STRANGER), b"not in the plan");
+        }
     }
 }
