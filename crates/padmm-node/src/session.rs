@@ -103,9 +103,12 @@ pub struct SessionSetup {
     pub journal: Arc<dyn Journal>,
 }
 
-/// How long a missing message is waited for before it is requested, at first and at most.
-const FIRST_RETRY: Duration = Duration::from_millis(100);
+/// A neighbour that asks for a greeting more often than this does not get one each time.
+const SOONEST_GREETING: Duration = Duration::from_millis(100);
+/// How long a question is left at most before it is asked again, unless answers take longer than that.
 const SLOWEST_RETRY: Duration = Duration::from_secs(2);
+/// For how long after a start a finished site tries to tell neighbours that it is done.
+const FAREWELL: Duration = Duration::from_secs(10);
 /// How often the log says who is waited for.
 const WAITING_NOTE: Duration = Duration::from_secs(15);
 
@@ -136,6 +139,8 @@ pub struct Session {
     journal: Arc<dyn Journal>,
     epsilons: Vec<f64>,
     departures: BTreeMap<Departure, Bytes>,
+    /// Signed words of neighbours that they have their model.
+    finished: BTreeMap<SiteIndex, Bytes>,
     /// When to say again which edges are lost.
     telling: Backoff,
     /// Whether the run has been entered in the ledger with everybody's word.
@@ -144,6 +149,7 @@ pub struct Session {
     refused: BTreeMap<(SiteIndex, &'static str), u64>,
     next_note: Duration,
     waiting_since: Duration,
+    started_at: Duration,
 }
 
 impl Session {
@@ -188,12 +194,14 @@ impl Session {
             journal: setup.journal,
             epsilons: setup.epsilons,
             departures: BTreeMap::new(),
+            finished: BTreeMap::new(),
             telling: Backoff::new(now),
             started,
             done: false,
             refused: BTreeMap::new(),
             next_note: now + WAITING_NOTE / 3,
             waiting_since: now,
+            started_at: now,
         };
         session.replay()?;
         session.mark_progress();
@@ -271,7 +279,7 @@ impl Session {
             NetworkEvent::Connected { site } => {
                 // A neighbour that was restarted with its clock set back counts from lower.
                 if let Some(peer) = self.peer(site) {
-                    peer.counter = 0;
+                    (peer.counter, peer.is_connected) = (0, true);
                 }
                 self.greet(site, transport);
                 Ok(())
@@ -279,6 +287,7 @@ impl Session {
             NetworkEvent::Disconnected { site, done } => {
                 if let Some(peer) = self.peer(site) {
                     peer.is_done |= done;
+                    peer.is_connected = false;
                 }
                 Ok(())
             }
@@ -323,7 +332,7 @@ impl Session {
                     self.finish_turn()?;
                     self.waiting_since = now;
                     self.next_note = now + WAITING_NOTE / 3;
-                    self.speakers.iter_mut().for_each(|s| s.requesting.again(now + FIRST_RETRY, FIRST_RETRY));
+                    self.speakers.iter_mut().for_each(|s| s.await_message(now));
                     self.mark_progress();
                 }
                 Phase::Receiving(_) => return Ok(()),
@@ -333,7 +342,10 @@ impl Session {
                         self.mark_progress();
                         // Sent at once: neighbours that learn of it only from the next sign of life may stay for a site that has left.
                         let status = self.outbox.status();
-                        self.living().for_each(|p| transport.send(p.site(), Arc::clone(&status)));
+                        for peer in self.peers.iter_mut().filter(|p| !p.is_lost) {
+                            transport.send(peer.site(), Arc::clone(&status));
+                            peer.is_told = peer.is_connected;
+                        }
                     }
                     return Ok(());
                 }
@@ -381,9 +393,11 @@ impl Session {
         &self.agent
     }
 
-    /// Whether every neighbour that is left has its model too.
-    pub fn everybody_is_done(&self) -> bool {
-        self.done && self.living().all(|p| p.is_done)
+    /// Whether every neighbour that is left has its model too, and knows that this site does. One that is not there any more has no
+    /// use for that: after a start, neighbours are given a moment to be there.
+    pub fn everybody_is_done(&self, now: Duration) -> bool {
+        let is_late = now >= self.started_at + FAREWELL;
+        self.done && self.living().all(|p| p.is_done && (p.is_told || is_late))
     }
 
     /// Who continued without whom, by all that is known here.

@@ -342,7 +342,7 @@ impl Site {
                 let model = self.folder.join("model.json");
                 journal.log(Level::Info, "model", &format!("the model is written: {}", model.display()));
             }
-            if written && (options.leave_when_done || session.everybody_is_done()) {
+            if written && (options.leave_when_done || session.everybody_is_done(clock.elapsed())) {
                 return Ok(Ended::Finished);
             }
             let patience = session.next_deadline(now).saturating_sub(clock.elapsed());

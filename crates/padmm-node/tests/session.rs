@@ -333,3 +333,61 @@ fn a_lost_edge_is_no_lost_site_where_releases_are_passed_on() {
         run.end();
     }
 }
+
+/// Whoever heard that its neighbours are done knows it after a restart, and does not wait for them when they have gone.
+#[test]
+fn a_finished_site_that_is_started_again_ends_by_itself() {
+    for consortium in waiting() {
+        let mut run = Run::with_all(consortium, Weather::default(), 1);
+        run.until(|run| run.are_done(&ALL));
+        run.until(|run| run.sites.values().all(|s| s.session.everybody_is_done(run.now)));
+        ALL.iter().for_each(|&site| run.kill(site));
+        run.start(0);
+        run.step();
+        assert!(!run.sites[&0].session.everybody_is_done(run.now), "a neighbour may wait for its word");
+        run.for_as_long_as(seconds(15));
+        assert!(run.sites[&0].session.everybody_is_done(run.now), "{:?}", run.notes.lines.lock().unwrap());
+        // One that is there is told, and then nothing more is waited for.
+        run.start(1);
+        run.for_as_long_as(seconds(1));
+        run.kill(0);
+        run.start(0);
+        run.for_as_long_as(seconds(1));
+        assert!(!run.sites[&0].session.everybody_is_done(run.now), "the fourth site may still come");
+        run.start(3);
+        run.for_as_long_as(seconds(1));
+        assert!(run.sites[&0].session.everybody_is_done(run.now), "both neighbours know");
+        run.end();
+    }
+}
+
+/// A site that was killed before it heard that a neighbour is done hears it from another one, after the first has gone.
+#[test]
+fn the_word_that_a_site_is_done_is_passed_on_to_its_neighbours() {
+    let triangle = Consortium::of(3, "complete", contract::Silence::Wait);
+    let hash = triangle.contract.hash().to_string();
+    let mut tried = 0;
+    for seed in 1..=20 {
+        let weather = Weather { longest_delay: Duration::from_millis(300), ..Weather::default() };
+        let mut run = Run::with_all(&triangle, weather, seed);
+        run.until(|run| run.are_done(&[0]));
+        run.kill(0);
+        let ledger = SiteLedger::open(&run.ledger_path(0)).unwrap();
+        let has_heard = ledger.finished(&hash).unwrap().iter().any(|(who, _)| who == NAMES[1]);
+        drop(ledger);
+        run.for_as_long_as(seconds(3));
+        if has_heard || !run.are_done(&[1, 2]) {
+            continue;
+        }
+        run.for_as_long_as(seconds(3));
+        run.kill(1);
+        run.start(0);
+        // Its own time for farewells is not over, so it was told.
+        run.until(|run| run.sites[&2].session.everybody_is_done(run.now));
+        run.for_as_long_as(seconds(12));
+        assert!(run.sites[&0].session.everybody_is_done(run.now), "seed {seed}");
+        run.end();
+        tried += 1;
+    }
+    assert!(tried >= 3, "only {tried} seeds led there");
+}

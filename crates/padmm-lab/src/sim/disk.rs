@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use padmm_core::message::Turn;
-use padmm_node::ledger::{Announced, Batch, Digest, Head, LedgerError, LedgerStore, Received, Row};
+use padmm_node::ledger::{Announced, Batch, Digest, Finished, Head, LedgerError, LedgerStore, Received, Row};
 
 use super::world::Bug;
 
@@ -16,6 +16,7 @@ pub(super) struct Content {
     received: BTreeMap<(String, Turn, String), Vec<u8>>,
     /// In the order in which they were written last.
     announced: Vec<Announced>,
+    finished: BTreeMap<(String, String), Finished>,
     head: Option<Head>,
 }
 
@@ -174,6 +175,9 @@ impl LedgerStore for SimulatedDisk {
             content.announced.retain(|old| (&old.run, &old.sender) != (&new.run, &new.sender));
             content.announced.push(new.clone());
         }
+        for word in batch.finished {
+            content.finished.insert((word.run.clone(), word.sender.clone()), word.clone());
+        }
         if fault.is_some() {
             inner.fault = None;
             return Err(failed("the disk did not answer in time"));
@@ -225,6 +229,10 @@ impl LedgerStore for SimulatedDisk {
 
     fn announced_by(&self, sender: &str) -> Result<Vec<Announced>, LedgerError> {
         Ok(self.lock().content.announced.iter().rev().filter(|a| a.sender == sender).cloned().collect())
+    }
+
+    fn finished(&self, run: &str) -> Result<Vec<Finished>, LedgerError> {
+        Ok(self.lock().content.finished.values().filter(|word| word.run == run).cloned().collect())
     }
 
     fn write_head(&mut self, head: Head) -> Result<(), LedgerError> {

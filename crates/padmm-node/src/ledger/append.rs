@@ -116,7 +116,7 @@ impl SiteLedger {
     /// by this process, and nothing is released.
     fn write(&mut self, row: Option<&Row>, around: Option<(Point, Point)>) -> Result<(), LedgerError> {
         let received: Vec<Received> = self.staged.values().cloned().collect();
-        self.commit(&Batch { entry: row, received: &received, announced: &[] }, around)?;
+        self.commit(&Batch { entry: row, received: &received, ..Batch::default() }, around)?;
         self.staged.clear();
         Ok(())
     }

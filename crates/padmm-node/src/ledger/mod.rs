@@ -13,6 +13,7 @@
 //! | where they lie | `store`: in a file by `sqlite`, with the lock and the head beside it, `head` |
 //! | what a running site may do with its ledger | `site`, `runs`, `append`, and through the gate: `gate_ledger` |
 //! | what neighbours have said of their ledgers | `announced` |
+//! | which sites have their model | `finished` |
 //! | what a review board does with it | `verify`, `export` |
 
 mod announced;
@@ -21,6 +22,7 @@ mod chain;
 mod entry;
 mod error;
 mod export;
+mod finished;
 mod gate_ledger;
 mod head;
 mod runs;
@@ -39,6 +41,7 @@ pub use entry::{
 };
 pub use error::LedgerError;
 pub use export::{Decoder, to_csv, to_json};
+pub use finished::Finished;
 pub use gate_ledger::{GateLedger, Opener, Sealer};
 pub use head::Head;
 pub use runs::{PlannedRelease, RunStart, SealRequest};

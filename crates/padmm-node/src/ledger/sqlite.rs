@@ -12,6 +12,7 @@ use super::announced::Announced;
 use super::append::Received;
 use super::chain::{Digest, Row};
 use super::error::LedgerError;
+use super::finished::Finished;
 use super::head::{Head, HeadFile};
 use super::store::{Batch, LedgerStore};
 
@@ -34,11 +35,13 @@ CREATE TABLE received(
   PRIMARY KEY(run, sender, stage, turn));
 ";
 
-/// Files of earlier versions get it when they are opened.
-const ANNOUNCED: &str = "
+/// Files of earlier versions get them when they are opened.
+const BESIDE_THE_CHAIN: &str = "
 CREATE TABLE IF NOT EXISTS announced(
   run TEXT NOT NULL, sender TEXT NOT NULL, ledger BLOB NOT NULL, entry INTEGER NOT NULL, bytes BLOB NOT NULL,
   PRIMARY KEY(run, sender));
+CREATE TABLE IF NOT EXISTS finished(
+  run TEXT NOT NULL, sender TEXT NOT NULL, bytes BLOB NOT NULL, PRIMARY KEY(run, sender));
 ";
 
 /// A ledger in an SQLite file.
@@ -122,6 +125,11 @@ impl LedgerStore for SqliteStore {
             for Announced { run, sender, ledger, entry, bytes } in batch.announced {
                 let entry = i64::try_from(*entry).unwrap_or(i64::MAX);
                 statement.execute(params![run, sender, ledger.0, entry, bytes])?;
+            }
+            let replace = "INSERT OR REPLACE INTO finished VALUES (?1, ?2, ?3)";
+            let mut statement = transaction.prepare_cached(replace)?;
+            for Finished { run, sender, bytes } in batch.finished {
+                statement.execute(params![run, sender, bytes])?;
             }
             Ok(())
         };
@@ -215,6 +223,18 @@ impl LedgerStore for SqliteStore {
         read().map_err(sql(&self.path))
     }
 
+    fn finished(&self, run: &str) -> Result<Vec<Finished>, LedgerError> {
+        let select = "SELECT sender, bytes FROM finished WHERE run = ?1 ORDER BY sender";
+        let read = || -> rusqlite::Result<Vec<Finished>> {
+            let mut statement = self.connection.prepare_cached(select)?;
+            let word = |row: &rusqlite::Row<'_>| {
+                Ok(Finished { run: run.to_owned(), sender: row.get(0)?, bytes: row.get(1)? })
+            };
+            statement.query_map([run], word)?.collect()
+        };
+        read().map_err(sql(&self.path))
+    }
+
     fn write_head(&mut self, head: Head) -> Result<(), LedgerError> {
         self.head_file.as_mut().map_or(Ok(()), |file| file.write(head))
     }
@@ -295,7 +315,7 @@ fn begin(connection: &Connection, path: &Path, first: &Row) -> Result<(), Ledger
         connection.pragma_update(None, "application_id", APPLICATION)?;
         connection.pragma_update(None, "user_version", FORMAT)?;
         connection.execute_batch(TABLES)?;
-        connection.execute_batch(ANNOUNCED)?;
+        connection.execute_batch(BESIDE_THE_CHAIN)?;
         insert(connection, first)
     };
     make().map_err(sql(path))
@@ -349,7 +369,7 @@ fn open_for_writing(path: &Path) -> Result<Connection, LedgerError> {
     if connection.is_readonly("main").map_err(sql(path))? {
         return Err(LedgerError::ReadOnly { path: path.to_owned() });
     }
-    connection.execute_batch(ANNOUNCED).map_err(sql(path))?;
+    connection.execute_batch(BESIDE_THE_CHAIN).map_err(sql(path))?;
     Ok(connection)
 }
 

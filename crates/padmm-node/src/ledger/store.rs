@@ -6,6 +6,7 @@ use super::announced::Announced;
 use super::append::Received;
 use super::chain::{Links, Row, StoredEntry};
 use super::error::LedgerError;
+use super::finished::Finished;
 use super::head::Head;
 use super::state::State;
 use padmm_core::message::Turn;
@@ -19,6 +20,8 @@ pub struct Batch<'a> {
     pub received: &'a [Received],
     /// Announcements, each in place of the one before it of the same sender and run.
     pub announced: &'a [Announced],
+    /// Words of sites that have their model, each in place of an earlier one.
+    pub finished: &'a [Finished],
 }
 
 /// The rows of a ledger, and the head beside them. Only one process has it at a time.
@@ -49,6 +52,9 @@ pub trait LedgerStore: Send {
 
     /// The newest announcement of every run of a neighbour, the one that was written last first.
     fn announced_by(&self, sender: &str) -> Result<Vec<Announced>, LedgerError>;
+
+    /// Who has its model of a run, by name.
+    fn finished(&self, run: &str) -> Result<Vec<Finished>, LedgerError>;
 
     /// Writes the head beside the rows. It need not outlive a crash, but what is found after one was written at some time.
     fn write_head(&mut self, head: Head) -> Result<(), LedgerError>;

@@ -12,7 +12,7 @@ use padmm_core::message::{SiteIndex, Turn};
 use sha2::{Digest as _, Sha256};
 
 use super::peer::PeerState;
-use super::{FIRST_RETRY, SLOWEST_RETRY, Session, SessionError};
+use super::{SLOWEST_RETRY, Session, SessionError};
 use crate::fault::{self, Point};
 use crate::frame::{Announcement, Frame, Shown};
 use crate::ledger::{Announced, Digest};
@@ -53,7 +53,8 @@ impl Session {
         fault::at(Point::AnnounceBefore);
         for peer in self.peers.iter_mut().filter(|p| !p.is_lost) {
             peer.has_receipted = false;
-            peer.announcing.again(now + FIRST_RETRY, FIRST_RETRY);
+            peer.announcing.begin(now, peer.receipts.patience());
+            peer.announced_at = Some(now);
             transport.send(peer.site(), Arc::clone(&pending.announcement));
         }
         self.pending = Some(pending);
@@ -73,6 +74,7 @@ impl Session {
         let Some(pending) = &self.pending else { return };
         for peer in self.peers.iter_mut().filter(|p| !p.is_lost && !p.has_receipted) {
             if peer.announcing.is_due(now, SLOWEST_RETRY) {
+                peer.announced_at = None;
                 transport.send(peer.site(), Arc::clone(&pending.announcement));
             }
         }
@@ -85,6 +87,7 @@ impl Session {
 
     pub(super) fn handle_receipt(
         &mut self,
+        now: Duration,
         from: SiteIndex,
         (whose, entry, digest): (SiteIndex, u64, [u8; 32]),
         transport: &dyn Transport,
@@ -96,6 +99,9 @@ impl Session {
         }
         if let Some(peer) = self.peer(from) {
             peer.has_receipted = true;
+            if let Some(at) = peer.announced_at.take() {
+                peer.receipts.measure(now.saturating_sub(at));
+            }
         }
         self.clear(transport);
     }

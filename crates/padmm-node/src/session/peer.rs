@@ -7,6 +7,7 @@ use padmm_core::message::{SiteIndex, Turn};
 
 use crate::frame::{Announcement, MOST_SHOWN, Shown};
 use crate::identity::PublicKey;
+use crate::link::RoundTrip;
 use crate::outbox::Bytes;
 
 /// What is known of a neighbour before the run.
@@ -47,12 +48,12 @@ pub(super) struct Backoff {
 
 impl Backoff {
     pub(super) fn new(now: Duration) -> Self {
-        Self { next: now, patience: Duration::from_millis(100) }
+        Self { next: now, patience: RoundTrip::default().patience() }
     }
 
-    /// A new question: the first time is at `first`.
-    pub(super) fn again(&mut self, first: Duration, patience: Duration) {
-        (self.next, self.patience) = (first, patience);
+    /// A new question, which is asked again if there is no answer for so long.
+    pub(super) fn begin(&mut self, now: Duration, patience: Duration) {
+        (self.next, self.patience) = (now + patience, 2 * patience);
     }
 
     /// When it is time to ask.
@@ -66,7 +67,7 @@ impl Backoff {
             return false;
         }
         self.next = now + self.patience;
-        self.patience = (2 * self.patience).min(longest);
+        self.patience = (2 * self.patience).min(longest.max(self.patience));
         true
     }
 }
@@ -86,6 +87,10 @@ pub(super) struct PeerState {
     /// Of the last status that was believed; older ones are ignored.
     pub counter: u64,
     pub is_done: bool,
+    /// There is a connection to it.
+    pub is_connected: bool,
+    /// It was told over a connection that this site has its model.
+    pub is_told: bool,
     /// It is to be lost as soon as this site listens.
     pub is_leaving: bool,
     pub is_lost: bool,
@@ -97,6 +102,10 @@ pub(super) struct PeerState {
     pub asking: Backoff,
     /// When to announce the pending release again.
     pub announcing: Backoff,
+    /// When the pending release was announced, as long as that was once.
+    pub announced_at: Option<Duration>,
+    /// How long its receipts take.
+    pub receipts: RoundTrip,
 }
 
 impl PeerState {
@@ -111,12 +120,16 @@ impl PeerState {
             last_heard: now,
             counter: 0,
             is_done: false,
+            is_connected: false,
+            is_told: false,
             is_leaving: false,
             is_lost: false,
             arriving: None,
             has_receipted: false,
             asking: Backoff::new(now),
             announcing: Backoff::new(now),
+            announced_at: None,
+            receipts: RoundTrip::default(),
         }
     }
 
@@ -136,12 +149,22 @@ pub(super) struct Speaker {
     pub held: BTreeMap<Turn, Vec<u8>>,
     /// When to request its message of the turn again.
     pub requesting: Backoff,
+    /// Its message of the turn was requested, so that nobody knows what the one that comes answers.
+    pub was_asked: bool,
+    /// How long its messages are waited for.
+    pub waits: RoundTrip,
 }
 
 impl Speaker {
     pub(super) fn new(site: SiteIndex, now: Duration) -> Self {
-        let (held, requesting) = (BTreeMap::new(), Backoff::new(now));
-        Self { site, is_lost: false, unreachable_since: None, held, requesting }
+        let (held, requesting, waits) = (BTreeMap::new(), Backoff::new(now), RoundTrip::default());
+        Self { site, is_lost: false, unreachable_since: None, held, requesting, was_asked: false, waits }
+    }
+
+    /// This site has sent its message of a turn and waits for this one's.
+    pub(super) fn await_message(&mut self, now: Duration) {
+        self.requesting.begin(now, self.waits.patience());
+        self.was_asked = false;
     }
 
     /// Whether its message of `turn` is waited for.

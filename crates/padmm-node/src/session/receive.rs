@@ -3,17 +3,20 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use padmm_core::agent::Phase;
 use padmm_core::message::{Incoming, SiteIndex, Stage, Turn};
 use padmm_privacy::Payload;
 use sha2::{Digest as _, Sha256};
 
-use super::{Departure, FIRST_RETRY, Session, SessionError, turn_name};
+use super::{Departure, SOONEST_GREETING, Session, SessionError, turn_name};
 use crate::contract::Silence;
 use crate::fault::{self, Point};
 use crate::frame::{Accepted, Frame, ModelFrame, Origin, Ready, Shown, is_signed_by, peek_model};
 use crate::identity::PublicKey;
 use crate::journal::Level;
 use crate::ledger::Received;
+use crate::outbox::Bytes;
+use crate::session::peer::PeerState;
 use crate::transport::Transport;
 
 impl Session {
@@ -67,6 +70,11 @@ impl Session {
         }
         let relayed = match &frame {
             Frame::Departure { origin, .. } => self.key_of(origin.sender),
+            // A neighbour's word that it has its model is passed on to its other neighbours, and to nobody else.
+            Frame::Status { origin, done: true, .. } if origin.sender != from => {
+                let peer = self.peers.iter().find(|p| p.site() == origin.sender);
+                peer.map(|p| p.neighbour.key).filter(|key| is_signed_by(&bytes, key))
+            }
             Frame::Model(model) if self.hears_everybody() && model.origin.plan == self.origin.plan => {
                 let key = self.key_of(model.origin.sender);
                 if key.is_none() {
@@ -82,7 +90,7 @@ impl Session {
                 Frame::PlanText(text) => self.compare(from, &text),
                 Frame::RequestHello => {
                     if let Some(peer) = self.peer(from).filter(|p| p.next_greeting <= now) {
-                        peer.next_greeting = now + FIRST_RETRY;
+                        peer.next_greeting = now + SOONEST_GREETING;
                         self.greet(from, transport);
                     }
                     Ok(())
@@ -125,14 +133,17 @@ impl Session {
                 Ok(())
             }
             Frame::Receipt { whose, entry, digest, .. } => {
-                self.handle_receipt(from, (whose, entry, digest), transport);
+                self.handle_receipt(now, from, (whose, entry, digest), transport);
                 Ok(())
             }
-            Frame::Model(model) => self.handle_model(from, model, bytes, transport),
+            Frame::Model(model) => self.handle_model(now, from, model, bytes, transport),
             Frame::Status { counter, done, .. } => {
-                if let Some(peer) = self.peer(from).filter(|p| p.counter < counter) {
+                let whose = origin.sender;
+                if let Some(peer) = self.peer(from).filter(|p| whose == from && p.counter < counter) {
                     peer.counter = counter;
-                    peer.is_done |= done;
+                }
+                if done {
+                    self.handle_done(whose, from, &bytes, transport)?;
                 }
                 if self.peers.iter().any(|p| p.site() == from && p.is_lost) {
                     self.tell_lost(from, transport);
@@ -154,6 +165,31 @@ impl Session {
             }
             Frame::Request { .. } | Frame::RequestPlan | Frame::RequestHello | Frame::PlanText(_) => Ok(()),
         }
+    }
+
+    /// A neighbour has its model, and will always have it. Its word is kept, and passed on to those that it may not have reached.
+    fn handle_done(
+        &mut self,
+        whose: SiteIndex,
+        from: SiteIndex,
+        bytes: &[u8],
+        transport: &dyn Transport,
+    ) -> Result<(), SessionError> {
+        let Some(peer) = self.peer(whose) else { return Ok(()) };
+        peer.is_done = true;
+        if self.finished.contains_key(&whose) {
+            return Ok(());
+        }
+        let (run, name) = (self.run.clone(), self.name(whose).to_owned());
+        self.ledger().keep_finished(&run, &name, bytes)?;
+        let word: Bytes = bytes.into();
+        for to in self.living().map(PeerState::site).filter(|&to| to != from && to != whose) {
+            if self.graph.has_edge(whose.0, to.0) {
+                transport.send(to, Arc::clone(&word));
+            }
+        }
+        self.finished.insert(whose, word);
+        Ok(())
     }
 
     /// A neighbour that was lost and is heard again has to know.
@@ -290,6 +326,7 @@ impl Session {
 
     pub(super) fn handle_model(
         &mut self,
+        now: Duration,
         from: SiteIndex,
         model: ModelFrame,
         bytes: Vec<u8>,
@@ -338,6 +375,7 @@ impl Session {
                 return Ok(());
             }
         };
+        let is_awaited = self.agent.phase() == Phase::Receiving(turn);
         if let Err(error) = self.agent.handle_message(&incoming) {
             let why = error.to_string();
             self.refuse(sender, "turn", why.trim_end_matches("; it was not used"));
@@ -346,7 +384,11 @@ impl Session {
         if is_shared {
             self.pass_on(sender, turn, from, bytes.as_slice().into(), transport);
         }
+        let waited = now.saturating_sub(self.waiting_since);
         let speaker = self.speaker(sender).expect("looked up above");
+        if is_awaited && !speaker.was_asked {
+            speaker.waits.measure(waited);
+        }
         speaker.held.insert(turn, bytes);
         fault::at(Point::Received);
         self.finish_turn()

@@ -30,7 +30,13 @@ impl Session {
             transport.send(site, bytes);
         }
         self.departures.values().for_each(|bytes| transport.send(site, Arc::clone(bytes)));
+        let theirs = self.finished.iter().filter(|(whose, _)| self.graph.has_edge(whose.0, site.0));
+        theirs.for_each(|(_, bytes)| transport.send(site, Arc::clone(bytes)));
         transport.send(site, self.outbox.status());
+        let done = self.done;
+        if let Some(peer) = self.peer(site) {
+            peer.is_told = done;
+        }
     }
 
     /// Every greeting shows how far we know that neighbour's ledgers to be: whichever of them arrives, it is shown.

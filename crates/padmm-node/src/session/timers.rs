@@ -6,7 +6,7 @@ use std::time::Duration;
 use padmm_core::agent::Phase;
 use padmm_core::message::{SiteIndex, Stage};
 
-use super::{SLOWEST_RETRY, Session, SessionError, WAITING_NOTE, turn_name};
+use super::{FAREWELL, SLOWEST_RETRY, Session, SessionError, WAITING_NOTE, turn_name};
 use crate::frame::Frame;
 use crate::journal::Level;
 use crate::session::peer::{PeerState, Speaker};
@@ -19,6 +19,7 @@ impl Session {
             let passes_on = self.hears_everybody();
             for speaker in self.speakers.iter_mut().filter(|s| s.is_missing(turn)) {
                 if speaker.requesting.is_due(now, SLOWEST_RETRY) {
+                    speaker.was_asked = true;
                     let request = self.outbox.sign(&Frame::Request { whose: speaker.site, turn });
                     // Whoever has it may answer, where releases are passed on.
                     let asked =
@@ -151,6 +152,8 @@ impl Session {
         let is_missing = |s: &&Speaker| awaited.is_some_and(|turn| s.is_missing(turn));
         let wants = self.speakers.iter().filter(is_missing).map(|s| s.requesting.next());
         let wants = wants.chain(self.owing_receipts().map(|p| p.announcing.next()));
+        let farewell = (self.done && now < self.started_at + FAREWELL).then_some(self.started_at + FAREWELL);
+        let wants = wants.chain(farewell);
         let silence = self.silence.limit().map_or(WAITING_NOTE, |limit| limit / 8);
         wants.chain([self.next_note, now + silence]).min().unwrap_or(now).max(now + Duration::from_millis(1))
     }

@@ -191,8 +191,7 @@ impl Driver {
                 }
             }
             self.shared.door.know(self.peer.site, &addresses);
-            let mut addresses: Vec<_> =
-                addresses.into_iter().map(TransportAddr::Ip).collect();
+            let mut addresses: Vec<_> = addresses.into_iter().map(TransportAddr::Ip).collect();
             if let Some(relay) = self.peer.relay.as_deref().and_then(|r| relay_url(r).ok()) {
                 addresses.push(TransportAddr::Relay(relay));
             }
