@@ -10,10 +10,12 @@
 //! | who may begin a handshake | `door` |
 //! | what is done for the link to one neighbour | `drive` |
 //! | what is read, and who answers | `read` |
+//! | which addresses the engine knows | `udp` |
 
 mod door;
 mod drive;
 mod read;
+mod udp;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -30,6 +32,7 @@ use tokio::time::{sleep, timeout};
 
 use self::door::{Door, Place, Verdict};
 use self::drive::Driver;
+use self::udp::{Udp, from_engine};
 use super::Transport;
 use crate::identity::PublicKey;
 use crate::link::{MOST_FLYING, MOST_QUEUED};
@@ -240,8 +243,7 @@ async fn bind(setup: &QuicSetup) -> Result<Endpoint, TransportError> {
         .clear_address_lookup()
         .transport_config(config)
         .clear_ip_transports()
-        .bind_addr(listen)
-        .map_err(|e| failed(format!("{e}")))?
+        .add_custom_transport(Arc::new(Udp { listen }))
         .bind()
         .await
         .map_err(|e| failed(format!("{e:#}")))
@@ -354,7 +356,7 @@ type Doors = BTreeMap<[u8; 32], mpsc::Sender<Connection>>;
 async fn accept(endpoint: Endpoint, doors: Arc<Doors>, shared: Arc<Shared>) {
     while let Some(incoming) = endpoint.accept().await {
         let from = match incoming.remote_addr() {
-            IncomingAddr::Ip(from) => Some(from),
+            IncomingAddr::Custom(from) => from_engine(&from),
             // A relay, which has checked the key.
             _ => None,
         };
@@ -398,3 +400,6 @@ async fn shake_hands(
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

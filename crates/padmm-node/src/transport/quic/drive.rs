@@ -12,6 +12,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::read::{self, News};
+use super::udp::to_engine;
 use super::{FRAME_TIME, PROTOCOL, PeerAddress, Posted, Shared, relay_url};
 use crate::frame::MessageKey;
 use crate::link::{Closing, ConnectionId, Link, LinkOutput};
@@ -191,7 +192,8 @@ impl Driver {
                 }
             }
             self.shared.door.know(self.peer.site, &addresses);
-            let mut addresses: Vec<_> = addresses.into_iter().map(TransportAddr::Ip).collect();
+            let mut addresses: Vec<_> =
+                addresses.into_iter().map(|a| TransportAddr::Custom(to_engine(a))).collect();
             if let Some(relay) = self.peer.relay.as_deref().and_then(|r| relay_url(r).ok()) {
                 addresses.push(TransportAddr::Relay(relay));
             }

@@ -1,0 +1,97 @@
+//! What the engine tells strangers, and where a neighbour can make it send packets: with the socket of a site, and with one of the
+//! engine's own, which shows that these tests would see it.
+
+use std::net::{Ipv4Addr, UdpSocket};
+
+use super::*;
+use crate::frame::Origin;
+use crate::identity::SecretKey;
+
+fn setup(listen: SocketAddr) -> QuicSetup {
+    let origin = Origin { plan: [0; 32], sender: SiteIndex(0) };
+    let key = SecretKey::generate().unwrap();
+    let secret = key.to_bytes();
+    let outbox = Arc::new(Outbox::new(origin, key, String::new(), std::time::SystemTime::UNIX_EPOCH));
+    QuicSetup {
+        me: SiteIndex(0),
+        secret,
+        listen,
+        relay: None,
+        peers: vec![],
+        largest_frame: 1000,
+        outbox,
+        mailbox: Arc::new(Mailbox::new(1)),
+        on_answer: Arc::new(|_, _, _| {}),
+    }
+}
+
+fn run(test: impl Future<Output = ()>) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async { timeout(Duration::from_secs(60), test).await.expect("it ends") });
+}
+
+/// An endpoint as the engine makes it by itself.
+fn of_the_engine() -> iroh::endpoint::Builder {
+    Endpoint::builder(presets::Minimal)
+        .alpns(vec![PROTOCOL.to_vec()])
+        .relay_mode(RelayMode::Disabled)
+        .clear_address_lookup()
+}
+
+/// The engine sends to every peer the addresses that it takes for its own, which are those of `Endpoint::addr`.
+#[test]
+fn the_engine_knows_no_address_of_the_inside_network() {
+    run(async {
+        let everywhere = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
+        let site = bind(&setup(everywhere)).await.unwrap();
+        let other = of_the_engine().bind().await.unwrap();
+        // Both have had the time to look around when the second one has.
+        while other.addr().addrs.is_empty() {
+            tokio::task::yield_now().await;
+            sleep(Duration::from_millis(10)).await;
+        }
+        assert!(site.addr().addrs.is_empty(), "{:?}", site.addr());
+    });
+}
+
+/// A peer names addresses that are to be tried, and the engine sends packets there. `external_addr` makes it name the trap.
+#[test]
+fn a_peer_cannot_make_a_site_send_packets_to_an_address_of_its_choice() {
+    run(async {
+        let trap = UdpSocket::bind("127.0.0.1:0").unwrap();
+        trap.set_nonblocking(true).unwrap();
+        let free = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let listen = free.local_addr().unwrap();
+        drop(free);
+        let site = bind(&setup(listen)).await.unwrap();
+        let loopback = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let other = of_the_engine().clear_ip_transports().bind_addr(loopback).unwrap().bind().await.unwrap();
+        let other_at = other.bound_sockets()[0];
+        let attacker = of_the_engine()
+            .clear_ip_transports()
+            .bind_addr(loopback)
+            .unwrap()
+            .external_addr(trap.local_addr().unwrap())
+            .bind()
+            .await
+            .unwrap();
+        let mut connections = vec![];
+        for (victim, at) in [(&site, listen), (&other, other_at)] {
+            let address = iroh::EndpointAddr::from_parts(victim.id(), [iroh::TransportAddr::Ip(at)]);
+            let accept = async { victim.accept().await.unwrap().await.unwrap() };
+            let (dialled, accepted) = tokio::join!(attacker.connect(address, PROTOCOL), accept);
+            connections.push((dialled.unwrap(), accepted));
+        }
+        // The site was asked first. By the time that the other has sent something to the trap and has been asked again, so has it.
+        let (mut from_other, mut packet) = (0, [0; 2048]);
+        while from_other < 2 {
+            match trap.recv_from(&mut packet) {
+                Ok((_, from)) => {
+                    assert_ne!(from, listen, "the site sent a packet where it was told to");
+                    from_other += usize::from(from == other_at);
+                }
+                Err(_) => sleep(Duration::from_millis(5)).await,
+            }
+        }
+    });
+}
