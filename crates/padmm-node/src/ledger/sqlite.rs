@@ -35,13 +35,17 @@ CREATE TABLE received(
   PRIMARY KEY(run, sender, stage, turn));
 ";
 
-/// Files of earlier versions get them when they are opened.
-const BESIDE_THE_CHAIN: &str = "
+/// Files of earlier versions get it when they are opened.
+const ANNOUNCED: &str = "
 CREATE TABLE IF NOT EXISTS announced(
   run TEXT NOT NULL, sender TEXT NOT NULL, ledger BLOB NOT NULL, entry INTEGER NOT NULL, bytes BLOB NOT NULL,
   PRIMARY KEY(run, sender));
+";
+
+/// Made when there is something to keep: at the end of a run, which not every ledger comes to.
+const FINISHED: &str = "
 CREATE TABLE IF NOT EXISTS finished(
-  run TEXT NOT NULL, sender TEXT NOT NULL, bytes BLOB NOT NULL, PRIMARY KEY(run, sender));
+  run TEXT NOT NULL, sender TEXT NOT NULL, bytes BLOB NOT NULL, PRIMARY KEY(run, sender)) WITHOUT ROWID;
 ";
 
 /// A ledger in an SQLite file.
@@ -102,8 +106,12 @@ impl SqliteStore {
 
     /// Whether the file has announcements; those of earlier versions do not until they are written to.
     pub(super) fn has_announced(&self) -> Result<bool, LedgerError> {
-        let select = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'announced'";
-        let found = self.connection.query_row(select, [], |_| Ok(())).optional();
+        self.has_table("announced")
+    }
+
+    fn has_table(&self, name: &str) -> Result<bool, LedgerError> {
+        let select = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?1";
+        let found = self.connection.query_row(select, [name], |_| Ok(())).optional();
         Ok(found.map_err(sql(&self.path))?.is_some())
     }
 }
@@ -126,10 +134,10 @@ impl LedgerStore for SqliteStore {
                 let entry = i64::try_from(*entry).unwrap_or(i64::MAX);
                 statement.execute(params![run, sender, ledger.0, entry, bytes])?;
             }
-            let replace = "INSERT OR REPLACE INTO finished VALUES (?1, ?2, ?3)";
-            let mut statement = transaction.prepare_cached(replace)?;
             for Finished { run, sender, bytes } in batch.finished {
-                statement.execute(params![run, sender, bytes])?;
+                transaction.execute_batch(FINISHED)?;
+                let replace = "INSERT OR REPLACE INTO finished VALUES (?1, ?2, ?3)";
+                transaction.execute(replace, params![run, sender, bytes])?;
             }
             Ok(())
         };
@@ -224,9 +232,12 @@ impl LedgerStore for SqliteStore {
     }
 
     fn finished(&self, run: &str) -> Result<Vec<Finished>, LedgerError> {
+        if !self.has_table("finished")? {
+            return Ok(vec![]);
+        }
         let select = "SELECT sender, bytes FROM finished WHERE run = ?1 ORDER BY sender";
         let read = || -> rusqlite::Result<Vec<Finished>> {
-            let mut statement = self.connection.prepare_cached(select)?;
+            let mut statement = self.connection.prepare(select)?;
             let word = |row: &rusqlite::Row<'_>| {
                 Ok(Finished { run: run.to_owned(), sender: row.get(0)?, bytes: row.get(1)? })
             };
@@ -315,7 +326,7 @@ fn begin(connection: &Connection, path: &Path, first: &Row) -> Result<(), Ledger
         connection.pragma_update(None, "application_id", APPLICATION)?;
         connection.pragma_update(None, "user_version", FORMAT)?;
         connection.execute_batch(TABLES)?;
-        connection.execute_batch(BESIDE_THE_CHAIN)?;
+        connection.execute_batch(ANNOUNCED)?;
         insert(connection, first)
     };
     make().map_err(sql(path))
@@ -369,7 +380,7 @@ fn open_for_writing(path: &Path) -> Result<Connection, LedgerError> {
     if connection.is_readonly("main").map_err(sql(path))? {
         return Err(LedgerError::ReadOnly { path: path.to_owned() });
     }
-    connection.execute_batch(BESIDE_THE_CHAIN).map_err(sql(path))?;
+    connection.execute_batch(ANNOUNCED).map_err(sql(path))?;
     Ok(connection)
 }
 
