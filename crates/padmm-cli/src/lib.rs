@@ -2,6 +2,8 @@
 //! which this command starts for whoever asks it for `site`, `plan`, `ledger` or `audit`.
 
 #![warn(clippy::unwrap_used)]
+// What is shown goes through the one place that makes it printable.
+#![warn(clippy::print_stderr)]
 
 mod cmd;
 mod handover;

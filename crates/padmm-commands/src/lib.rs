@@ -13,6 +13,8 @@
 //! | `account`, `advise`, `schema`, `data`, `predict`, `evaluate`, `own` | [`cmd`] |
 
 #![warn(clippy::unwrap_used)]
+// What is shown goes through the one place that makes it printable.
+#![warn(clippy::print_stderr)]
 
 pub mod about;
 pub mod chart;

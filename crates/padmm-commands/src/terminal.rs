@@ -5,13 +5,20 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::error::ErrorKind as ClapErrorKind;
+use padmm_core::printable::{printable, printable_json, printable_lines};
 use padmm_core::settings::{Setting, as_flags};
+use serde::Serialize;
 
 /// Exit code of a command that could not do what it was asked for.
 pub const FAILED: u8 = 2;
 
-/// Writes to standard output. A reader that went away, such as `head`, is no error.
+/// Writes text to standard output, in which nothing but line breaks can move what a terminal shows. A line break in a text of others is
+/// for the caller to replace (`printable`). A reader that went away, such as `head`, is no error.
 pub fn print(text: &str) -> anyhow::Result<()> {
+    write(&printable_lines(text))
+}
+
+fn write(text: &str) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error.into()),
@@ -20,8 +27,14 @@ pub fn print(text: &str) -> anyhow::Result<()> {
 }
 
 /// Writes one JSON object to standard output.
-pub fn print_json(value: &serde_json::Value) -> anyhow::Result<()> {
-    print(&format!("{value:#}\n"))
+pub fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
+    write(&printable_json(&format!("{}\n", serde_json::to_string_pretty(value)?)))
+}
+
+/// Writes to standard error, for people; like [`print`].
+pub fn warn(text: &str) {
+    // Whoever closed it does not want to be warned.
+    let _ = std::io::stderr().lock().write_all(printable_lines(text).as_bytes());
 }
 
 /// Sets the number of threads to `--threads`, if the flag was given.
@@ -35,7 +48,7 @@ pub fn start_threads(threads: Option<usize>) -> anyhow::Result<()> {
 /// `known` become flags.
 pub fn exit_code(result: anyhow::Result<ExitCode>, known: &[Setting]) -> ExitCode {
     result.unwrap_or_else(|error| {
-        eprintln!("{}", paragraph(&as_flags(&format!("error: {error:#}"), known)));
+        warn(&format!("{}\n", paragraph(&as_flags(&format!("error: {error:#}"), known))));
         ExitCode::from(FAILED)
     })
 }
@@ -52,11 +65,11 @@ pub fn refuse_flags(error: &clap::Error) -> ExitCode {
     }
     let text = error.render().to_string();
     let parts = text.trim().split("\n\n").map(paragraph).filter(|part| !part.starts_with("Usage:"));
-    eprintln!("{}", parts.collect::<Vec<_>>().join("; ").replace("; For more", "; for more"));
+    warn(&format!("{}\n", parts.collect::<Vec<_>>().join("; ").replace("; For more", "; for more")));
     ExitCode::from(FAILED)
 }
 
-/// The text on one line, with single spaces.
+/// The text on one line, with single spaces; what others wrote in it cannot begin another.
 fn paragraph(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+    printable(&text.split_whitespace().collect::<Vec<_>>().join(" ")).into_owned()
 }

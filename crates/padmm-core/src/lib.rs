@@ -18,6 +18,7 @@ pub mod metrics;
 pub mod model;
 pub mod own;
 pub mod plan;
+pub mod printable;
 pub mod privacy_noise;
 pub mod problem;
 pub mod settings;

@@ -17,6 +17,8 @@
 //! | where a process may be killed in tests | [`fault`] |
 
 #![warn(clippy::unwrap_used)]
+// What is shown goes through the one place that makes it printable.
+#![warn(clippy::print_stderr)]
 
 pub mod clock;
 pub mod contract;

@@ -4,6 +4,8 @@
 //! only such a program can make.
 
 #![warn(clippy::unwrap_used)]
+// What is shown goes through the one place that makes it printable.
+#![warn(clippy::print_stderr)]
 
 mod cmd;
 mod network;

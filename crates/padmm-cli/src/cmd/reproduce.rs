@@ -9,7 +9,7 @@ use indicatif::ProgressBar;
 use padmm_commands::chart::Figure;
 use padmm_commands::out_folder::OutFolder;
 use padmm_commands::progress;
-use padmm_commands::terminal::{print, print_json, start_threads};
+use padmm_commands::terminal::{print, print_json, start_threads, warn};
 use padmm_data::write_atomically;
 use padmm_sim::record::Record;
 use serde_json::{Map, Value, json};
@@ -96,7 +96,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     }
     if !args.quiet {
         let text = summary(&drawn, &out);
-        if args.json { eprint!("{text}") } else { print(&text)? }
+        if args.json { warn(&text) } else { print(&text)? }
     }
     Ok(())
 }

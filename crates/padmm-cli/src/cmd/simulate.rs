@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use padmm_commands::out_folder::OutFolder;
 use padmm_commands::progress;
 use padmm_commands::table::{align_right, plain};
-use padmm_commands::terminal::{print, print_json, start_threads};
+use padmm_commands::terminal::{print, print_json, start_threads, warn};
 use padmm_core::algorithm::{CONSENSUS_NEWTON, P_ADMM};
 use padmm_core::plan::Plan;
 use padmm_data::{Loaded, load, write_model};
@@ -81,14 +81,14 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     write_outputs(&record, schema, &model, folder.path())?;
     let out = folder.keep();
     if let Some(reason) = record.worthless() {
-        eprintln!("warning: {reason}");
+        warn(&format!("warning: {reason}\n"));
     }
     if args.json {
         print_json(&contract(&record))?;
     }
     if !args.quiet {
         let text = format!("{}{}\n{}", summary(&record), beside.unwrap_or_default(), places(&out));
-        if args.json { eprint!("{text}") } else { print(&text)? }
+        if args.json { warn(&text) } else { print(&text)? }
     }
     Ok(())
 }

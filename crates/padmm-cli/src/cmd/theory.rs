@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, ensure};
 use comfy_table::{CellAlignment, Table, presets};
-use padmm_commands::terminal::print;
+use padmm_commands::terminal::{print, print_json};
 use padmm_core::calibration::{Calibration, NetworkFacts};
 use padmm_core::data::FeatureSpace;
 use padmm_core::graph::{Graph, GraphSpec, Spectrum, gossip_contraction, gossip_rounds};
@@ -124,7 +124,7 @@ pub(crate) fn run(args: Args) -> Result<()> {
             first_noise_variances: &first_noise_vars,
             theory: &theory,
         };
-        return print(&format!("{}\n", serde_json::to_string_pretty(&report)?));
+        return print_json(&report);
     }
     let mut text = format!("Graph `{}` over {} agents, {} edges\n", args.graph, args.agents, graph.n_edges());
     text += &format!(

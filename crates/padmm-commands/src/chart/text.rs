@@ -1,5 +1,7 @@
 //! Text: how wide it is, how it is escaped, how numbers are written.
 
+use padmm_core::printable::is_hidden;
+
 /// The fonts to try, in this order. The first is the one built in for PNG; the next ones have nearly its widths, so
 /// an SVG keeps its layout on a machine without it.
 pub(crate) const FONT_FAMILY: &str = "DejaVu Sans, Verdana, Bitstream Vera Sans, Geneva, Arial, sans-serif";
@@ -49,7 +51,7 @@ pub(crate) fn wrap(text: &str, size: f64, limit: f64) -> Vec<String> {
     lines
 }
 
-/// `text` without characters that XML gives a meaning or forbids.
+/// `text` without characters that XML gives a meaning or forbids, and with those that cannot be seen or turn text around as numbers.
 pub(crate) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -60,7 +62,8 @@ pub(crate) fn escape(text: &str) -> String {
             '"' => out.push_str("&quot;"),
             '\'' => out.push_str("&#39;"),
             '\n' | '\t' => out.push(' '),
-            c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => {}
+            '\u{fffe}' | '\u{ffff}' => {}
+            c if is_hidden(c) => out.push_str(&format!("\\u{{{:x}}}", u32::from(c))),
             c => out.push(c),
         }
     }
@@ -112,7 +115,7 @@ mod tests {
 
     #[test]
     fn text_is_escaped_and_wrapped() {
-        assert_eq!(escape("a<b & \"c\"\u{1}"), "a&lt;b &amp; &quot;c&quot;");
+        assert_eq!(escape("a<b & \"c\"\u{1}\u{202e}"), "a&lt;b &amp; &quot;c&quot;\\u{1}\\u{202e}");
         let lines = wrap("one two three four", 10.0, 60.0);
         assert_eq!(lines, ["one two", "three four"]);
         assert!(wrap("", 10.0, 60.0).is_empty());

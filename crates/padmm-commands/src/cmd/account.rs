@@ -10,7 +10,7 @@ use padmm_privacy::{
 };
 use serde::Serialize;
 
-use crate::terminal::print;
+use crate::terminal::{print, print_json};
 
 /// Rows of the curve that are shown without `--all-rounds`.
 const ROWS: u32 = 12;
@@ -127,11 +127,7 @@ struct Alternative {
 /// Answers the question that the flags ask, in tables or as JSON.
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let answer = answer(args)?;
-    if args.json {
-        print(&format!("{}\n", serde_json::to_string_pretty(&answer)?))
-    } else {
-        print(&render::text(args, &answer))
-    }
+    if args.json { print_json(&answer) } else { print(&render::text(args, &answer)) }
 }
 
 fn answer(args: &Args) -> anyhow::Result<Answer> {

@@ -1,7 +1,7 @@
 //! `padmm evaluate`: a saved model scored on records with labels.
 
 use super::OWN_EYES;
-use crate::terminal::{print, print_json};
+use crate::terminal::{print, print_json, warn};
 use anyhow::{bail, ensure};
 use clap::Args as ClapArgs;
 use padmm_core::evaluate::{recalibrations, score};
@@ -43,7 +43,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let calibration = recalibrations(model.loss(), &[&data.records], &[model.values()]).remove(0);
     let constant = BestConstant::of(model.loss(), &[&data.records]);
     if args.json {
-        eprintln!("{OWN_EYES}");
+        warn(&format!("{OWN_EYES}\n"));
         return print_json(&json!({
             "records": n_records, "dropped": data.n_dropped, "accuracy": scores.accuracy, "auc": scores.auc,
             "mean_loss": scores.mean_loss, "loss": model.loss(), "privacy": model.privacy(),

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::OWN_EYES;
 use crate::table::{align_right, plain};
-use crate::terminal::{print, print_json};
+use crate::terminal::{print, print_json, warn};
 
 /// Flags of `own`, the same in both programs.
 #[derive(ClapArgs)]
@@ -48,7 +48,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let out = args.out.clone().unwrap_or_else(|| args.model.with_file_name("own-model.json"));
     write_model(&out, &joint.own(&found)?, args.force)?;
     if args.json {
-        eprintln!("{OWN_EYES}");
+        warn(&format!("{OWN_EYES}\n"));
         let mut object = contract(&found);
         object["out"] = json!(out);
         return print_json(&object);

@@ -1,6 +1,6 @@
 //! `padmm predict`: a saved model applied to a file.
 
-use crate::terminal::{print, print_json};
+use crate::terminal::{print, print_json, warn};
 use clap::Args as ClapArgs;
 use padmm_core::model::Model;
 use padmm_core::schema::{Label, Purpose};
@@ -41,14 +41,17 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let model = read_model_inside(&args.model)?;
     let data = encode_file(&args.data, model.schema(), Purpose::Predict)?;
     if data.n_dropped > 0 {
-        eprintln!("{} of {} rows have missing values and get no prediction.", data.n_dropped, data.n_read);
+        warn(&format!(
+            "{} of {} rows have missing values and get no prediction.\n",
+            data.n_dropped, data.n_read
+        ));
     }
     let margins = model.margins(&data.records);
     let predictions: Vec<Prediction> =
         data.row_numbers.iter().zip(margins).map(|(&row, margin)| predict(&model, row, margin)).collect();
     if let Some(out) = &args.out {
         write_atomically(out, args.force, as_csv(&predictions).as_bytes())?;
-        eprintln!("Wrote {} predictions to {}.", predictions.len(), out.display());
+        warn(&format!("Wrote {} predictions to {}.\n", predictions.len(), out.display()));
     }
     let (n_predicted, n_dropped) = (predictions.len(), data.n_dropped);
     match (&args.out, args.json) {

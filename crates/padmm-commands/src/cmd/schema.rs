@@ -1,7 +1,7 @@
 //! `padmm schema`: a first schema from a header, and a check of a file against a schema.
 
 use super::OWN_EYES;
-use crate::terminal::{print, print_json};
+use crate::terminal::{print, print_json, warn};
 use anyhow::bail;
 use clap::{Args as ClapArgs, Subcommand};
 use padmm_data::{CheckReport, check_file, draft_schema, read_schema, write_atomically};
@@ -72,7 +72,7 @@ fn check(file: &Path, schema: &Path, json: bool) -> anyhow::Result<()> {
         let clipped: Map<String, Value> =
             report.n_clipped.iter().map(|(k, n)| (k.clone(), json!(n))).collect();
         let problems: Vec<String> = report.problems.iter().map(ToString::to_string).collect();
-        eprintln!("{OWN_EYES}");
+        warn(&format!("{OWN_EYES}\n"));
         print_json(&json!({
             "ok": report.n_problems == 0, "records": report.n_records, "usable": report.n_usable,
             "dropped": report.n_dropped, "refused": report.n_refused, "clipped": clipped, "features": report.n_features,

@@ -6,6 +6,8 @@
 
 #[path = "floods.rs"]
 mod floods;
+#[path = "texts.rs"]
+mod texts;
 
 use std::net::{SocketAddr, UdpSocket};
 use std::path::PathBuf;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use padmm_core::printable::printable;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -21,8 +22,9 @@ pub struct Difference {
 
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let side = |value: &Option<String>| value.clone().unwrap_or_else(|| "absent".to_owned());
-        write!(f, "{}: {} here, {} there", self.field, side(&self.here), side(&self.there))
+        // One of the plans is somebody else's, and every difference is a line.
+        let side = |value: &Option<String>| printable(value.as_deref().unwrap_or("absent")).into_owned();
+        write!(f, "{}: {} here, {} there", printable(&self.field), side(&self.here), side(&self.there))
     }
 }
 

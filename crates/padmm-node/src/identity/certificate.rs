@@ -5,6 +5,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use padmm_core::printable::printable;
 use rcgen::{CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, KeyUsagePurpose};
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, UnixTime};
@@ -215,7 +216,8 @@ impl Facts {
         let instant = |time: x509_parser::time::ASN1Time| u64::try_from(time.timestamp()).unwrap_or(0);
         let validity = parsed.validity();
         Ok(Self {
-            subject: parsed.subject().to_string(),
+            // Whoever issued the certificate chose the text, and people are shown it.
+            subject: printable(&parsed.subject().to_string()).into_owned(),
             is_own: parsed.subject().as_raw() == parsed.issuer().as_raw(),
             dns_names: dns_names.collect(),
             key: key.subject_public_key.data.as_ref().try_into().ok().filter(|_| is_ed25519),

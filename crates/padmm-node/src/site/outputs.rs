@@ -11,6 +11,7 @@ use padmm_core::agent::Outcome;
 use padmm_core::message::{SiteIndex, Stage, Turn};
 use padmm_core::model::{Model, Provenance};
 use padmm_core::plan::Output;
+use padmm_core::printable::printable;
 use serde::Serialize;
 use serde_json::json;
 use sha2::{Digest, Sha256};
@@ -212,6 +213,8 @@ fn timestamp() -> String {
 impl Journal for Outputs {
     fn log(&self, level: Level, event: &'static str, message: &str) {
         let (at, level) = (timestamp(), level.name());
+        // Neighbours choose some of the words. None of them ends a line, also not for whoever decodes the JSON.
+        let message = printable(message);
         let line = match self.format {
             LogFormat::Human => format!("{at} {level:<7} {}: {message}", self.site),
             LogFormat::Json => {

@@ -5,6 +5,7 @@ use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 use comfy_table::Table;
 use padmm_commands::table::{align_right, plain};
 use padmm_commands::terminal::{print, print_json};
+use padmm_core::printable::printable_json;
 use padmm_data::write_atomically;
 use padmm_node::ledger::{LedgerView, RunState, SiteLedger, Verified, to_csv, to_json, verify};
 use padmm_privacy::words::{delta_text, epsilon_text};
@@ -89,7 +90,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
             // What left is exported as the bytes that left.
             let text = match format {
                 Format::Csv => to_csv(&view, &integers),
-                Format::Json => format!("{:#}\n", to_json(&view, &integers)),
+                Format::Json => printable_json(&format!("{:#}\n", to_json(&view, &integers))).into_owned(),
             };
             let Some(out) = out else { return print(&text) };
             write_atomically(&out, force, text.as_bytes())?;

@@ -5,7 +5,7 @@ use anyhow::Context;
 use clap::{Args as ClapArgs, Subcommand};
 use padmm_commands::cmd::OWN_EYES;
 use padmm_commands::cmd::own::comparison_text;
-use padmm_commands::terminal::{FAILED, print, print_json};
+use padmm_commands::terminal::{FAILED, print, print_json, warn};
 use padmm_core::own::{NEVER_SENT, OwnFit};
 use padmm_data::write_atomically;
 use padmm_node::clock;
@@ -225,7 +225,7 @@ fn run_site(args: &Run, json: bool, hooks: &TestHooks) -> anyhow::Result<ExitCod
     let file = |name: &str| folder.join(name).display().to_string();
     if json {
         let text = std::fs::read_to_string(folder.join("result.json"))?;
-        print_json(&serde_json::from_str(&text)?)?;
+        print_json(&serde_json::from_str::<Value>(&text)?)?;
     } else {
         print(&format!(
             "model   {}\nresult  {}\nwhat left this site  {}\n",
@@ -287,7 +287,7 @@ fn manage(action: Action, json: bool) -> anyhow::Result<()> {
         Action::Own { home, run } => {
             let (path, found) = own_model(&home, &run)?;
             if json {
-                eprintln!("{OWN_EYES}");
+                warn(&format!("{OWN_EYES}\n"));
                 return print_json(&json!({
                     "out": path, "joint_share": found.joint_share, "comparison": found.comparison,
                 }));

@@ -3,6 +3,7 @@
 use super::{
     Column, ColumnKind, Label, MissingRule, RangeRule, Schema, SchemaError, Site, UnknownRule, canonical,
 };
+use crate::printable::is_control;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
@@ -162,6 +163,14 @@ impl SchemaDraft {
         }
         let missing_values: Vec<String> =
             self.missing_values.iter().map(|v| canonical(v).to_owned()).collect();
+        if let Some((name, what)) = self.controlled() {
+            return Err(column(
+                name,
+                &format!(
+                    "has {what} with a line break or another control character; remove it there and in the file"
+                ),
+            ));
+        }
         let mut names = BTreeSet::new();
         let site_column = self.site.iter().map(|s| &s.column);
         for name in
@@ -205,6 +214,32 @@ impl SchemaDraft {
             return Err(setting("columns", "gives more encoded columns than can be indexed"));
         }
         Ok(schema)
+    }
+}
+
+impl SchemaDraft {
+    /// The first column with a name or a value that could forge a line where it is shown. Plans and models bring schemas of others, and
+    /// names and categories stand in tables and messages everywhere.
+    fn controlled(&self) -> Option<(&str, &'static str)> {
+        let is_bad = |text: &str| text.contains(is_control);
+        let in_values =
+            |values: &[Scalar]| values.iter().any(|v| matches!(v, Scalar::Text(text) if is_bad(text)));
+        let label = [(
+            self.label.column.as_str(),
+            in_values(&self.label.positive) || in_values(&self.label.negative),
+        )];
+        let site = self.site.iter().map(|s| (s.column.as_str(), s.values.as_deref().is_some_and(in_values)));
+        let columns =
+            self.columns.iter().map(|c| (c.name.as_str(), c.values.as_deref().is_some_and(in_values)));
+        for (name, has_bad_value) in label.into_iter().chain(site).chain(columns) {
+            if is_bad(name) {
+                return Some((name, "a name"));
+            }
+            if has_bad_value {
+                return Some((name, "a value"));
+            }
+        }
+        None
     }
 }
 

@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use super::super::site::expiry_warning;
 use super::outlook::{self, Outlook};
-use padmm_commands::terminal::print;
+use padmm_commands::terminal::{print, print_json};
 
 /// Bytes of an envelope beside its coefficients: plan, sender, round, signature.
 const ENVELOPE: u64 = 180;
@@ -138,7 +138,7 @@ pub(super) fn run(
         outlook: outlook::of(contract),
     };
     if json {
-        return print(&format!("{}\n", serde_json::to_string_pretty(&answer)?));
+        return print_json(&answer);
     }
     print(&text(contract, &answer))
 }
