@@ -26,10 +26,10 @@ pub enum IdentityError {
     #[error("{path} can be read by others (mode {mode:03o}): run `chmod 600 {path}`, and `padmm-site site rotate` if somebody may have read it", path = path.display())]
     Permissions { path: PathBuf, mode: u32 },
     /// A file or folder cannot be read.
-    #[error("cannot read {}: {problem}", path.display())]
+    #[error("cannot read {}: {problem}{}", path.display(), who_may(problem))]
     Read { path: PathBuf, problem: std::io::Error },
     /// A file or folder cannot be written.
-    #[error("cannot write {}: {problem}", path.display())]
+    #[error("cannot write {}: {problem}{}", path.display(), who_may(problem))]
     Write { path: PathBuf, problem: std::io::Error },
     /// A home or a key is there already, and is never overwritten.
     #[error("{} exists already and is never overwritten: choose another place", path.display())]
@@ -206,4 +206,14 @@ pub enum IdentityError {
     /// A site was given its own card to import.
     #[error("this is a card with this site's own name, {name}: import the cards of others only")]
     OwnName { name: SiteName },
+}
+
+/// What to do about a right that is missing; nothing is said about other problems.
+fn who_may(problem: &std::io::Error) -> &'static str {
+    match problem.kind() {
+        std::io::ErrorKind::PermissionDenied => {
+            ". Run the command as the user that the site's home belongs to"
+        }
+        _ => "",
+    }
 }

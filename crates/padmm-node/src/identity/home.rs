@@ -5,9 +5,12 @@
 //! a change that holds, and removes one that does not.
 
 use std::fs::File;
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
+
+use zeroize::Zeroizing;
 
 use super::config::{draft_text, parse_listen};
 use super::private_file::{
@@ -77,7 +80,7 @@ pub struct Home {
     config: SiteConfig,
     identity: SecretKey,
     transport: SecretKey,
-    dataset: [u8; 32],
+    dataset: Zeroizing<[u8; 32]>,
     card: Card,
 }
 
@@ -101,7 +104,8 @@ impl Home {
             Card::sign(&identity, transport.public(), &request.name, 1, addresses, relay, &certificate)?;
         create_secret(&at.join(IDENTITY), &identity.to_bytes())?;
         create_secret(&at.join(TRANSPORT), &transport.to_bytes())?;
-        create_secret(&at.join(DATASET), &random()?)?;
+        let dataset = random()?;
+        create_secret(&at.join(DATASET), &dataset)?;
         create(&at.join(CERTIFICATE), certificate.pem().as_bytes())?;
         create(&at.join(CARD), card.to_toml().as_bytes())?;
         let config = draft_text(&request.name, listen, request.data.as_deref(), request.cap);
@@ -119,8 +123,13 @@ impl Home {
 
     /// Opens a home, and checks that its secrets are secret and its files belong together.
     pub fn open(dir: &Path) -> Result<Self, IdentityError> {
-        if !dir.join(CONFIG).is_file() {
-            return Err(IdentityError::NoHome { path: dir.to_owned() });
+        // Only what is certainly absent may be made anew: a folder that this user may not look into is somebody's home.
+        match std::fs::metadata(dir.join(CONFIG)) {
+            Ok(found) if found.is_file() => {}
+            Err(problem) if !matches!(problem.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+                return Err(IdentityError::Read { path: dir.join(CONFIG), problem });
+            }
+            _ => return Err(IdentityError::NoHome { path: dir.to_owned() }),
         }
         let _lock = lock(dir)?;
         finish_change(dir)?;
@@ -342,8 +351,8 @@ fn check_days(days: u32) -> Result<(), IdentityError> {
     Err(IdentityError::Setting { key: "valid-days", found: days.to_string(), rule })
 }
 
-fn random() -> Result<[u8; 32], IdentityError> {
-    let mut bytes = [0; 32];
-    getrandom::fill(&mut bytes).map_err(|e| KeyError::NoRandomness { reason: e.to_string() })?;
+fn random() -> Result<Zeroizing<[u8; 32]>, IdentityError> {
+    let mut bytes = Zeroizing::new([0; 32]);
+    getrandom::fill(&mut *bytes).map_err(|e| KeyError::NoRandomness { reason: e.to_string() })?;
     Ok(bytes)
 }

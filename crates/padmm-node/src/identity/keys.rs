@@ -5,6 +5,7 @@ use std::fmt;
 use ed25519_dalek::{Signer, SigningKey, Verifier, VerifyingKey};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+use zeroize::{ZeroizeOnDrop, Zeroizing};
 
 /// What a signature is for: one that was made for another purpose does not verify.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,15 +57,18 @@ pub enum KeyError {
     NoRandomness { reason: String },
 }
 
-/// A secret Ed25519 key. `Debug` hides it.
+/// A secret Ed25519 key. `Debug` hides it, and its memory is overwritten when it is dropped.
 #[derive(Clone)]
 pub struct SecretKey(SigningKey);
+
+// The key inside does the overwriting; without its feature for that, this does not compile.
+impl ZeroizeOnDrop for SecretKey where SigningKey: ZeroizeOnDrop {}
 
 impl SecretKey {
     /// A new key from the operating system's randomness.
     pub fn generate() -> Result<Self, KeyError> {
-        let mut bytes = [0; 32];
-        getrandom::fill(&mut bytes).map_err(|e| KeyError::NoRandomness { reason: e.to_string() })?;
+        let mut bytes = Zeroizing::new([0; 32]);
+        getrandom::fill(&mut *bytes).map_err(|e| KeyError::NoRandomness { reason: e.to_string() })?;
         Ok(Self::from_bytes(&bytes))
     }
 
@@ -73,9 +77,9 @@ impl SecretKey {
         Self(SigningKey::from_bytes(bytes))
     }
 
-    /// Its bytes, for a file that only its owner can read.
-    pub fn to_bytes(&self) -> [u8; 32] {
-        self.0.to_bytes()
+    /// Its bytes, for a file that only its owner can read; they are overwritten when they are dropped.
+    pub fn to_bytes(&self) -> Zeroizing<[u8; 32]> {
+        Zeroizing::new(self.0.to_bytes())
     }
 
     /// The key that others verify its signatures with.

@@ -1,8 +1,10 @@
 //! Files that only their owner may read, and files that are whole or absent.
 
 use std::fs::{File, OpenOptions};
-use std::io::{ErrorKind, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::path::Path;
+
+use zeroize::Zeroizing;
 
 use super::{IdentityError, KeyError, SecretKey, from_hex, to_hex};
 
@@ -21,9 +23,9 @@ pub(super) fn create(path: &Path, bytes: &[u8]) -> Result<(), IdentityError> {
 }
 
 /// The text of a file, which nobody but its owner may be able to read.
-fn read(path: &Path) -> Result<String, IdentityError> {
+fn read(path: &Path) -> Result<Zeroizing<String>, IdentityError> {
     let wrong = |problem| IdentityError::Read { path: path.to_owned(), problem };
-    let file = File::open(path).map_err(wrong)?;
+    let mut file = File::open(path).map_err(wrong)?;
     #[cfg(unix)]
     {
         let mode = std::os::unix::fs::MetadataExt::mode(&file.metadata().map_err(wrong)?) & 0o777;
@@ -31,18 +33,25 @@ fn read(path: &Path) -> Result<String, IdentityError> {
             return Err(IdentityError::Permissions { path: path.to_owned(), mode });
         }
     }
-    std::io::read_to_string(file).map_err(wrong)
+    // Room for all of it from the start: text that grows leaves copies of itself behind.
+    let length = file.metadata().map_err(wrong)?.len();
+    let mut text = Zeroizing::new(String::with_capacity(usize::try_from(length).unwrap_or_default() + 64));
+    file.read_to_string(&mut text).map_err(wrong)?;
+    Ok(text)
 }
 
 /// Writes 32 secret bytes as hexadecimal digits.
 pub(super) fn create_secret(path: &Path, bytes: &[u8; 32]) -> Result<(), IdentityError> {
-    create(path, format!("{}\n", to_hex(bytes)).as_bytes())
+    let mut text = Zeroizing::new(String::with_capacity(2 * bytes.len() + 1));
+    text.push_str(&Zeroizing::new(to_hex(bytes)));
+    text.push('\n');
+    create(path, text.as_bytes())
 }
 
 /// Reads 32 secret bytes from a file that only its owner can read.
-pub(super) fn read_secret(path: &Path) -> Result<[u8; 32], IdentityError> {
+pub(super) fn read_secret(path: &Path) -> Result<Zeroizing<[u8; 32]>, IdentityError> {
     let text = read(path)?;
-    from_hex("a secret key", text.trim()).map_err(|problem| {
+    from_hex("a secret key", text.trim()).map(Zeroizing::new).map_err(|problem| {
         // The digits of a damaged key are still nearly the key, so they are not shown.
         let problem = match problem {
             KeyError::Hex { what, expected, .. } => {

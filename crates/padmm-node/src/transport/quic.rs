@@ -29,6 +29,7 @@ use iroh::{Endpoint, RelayMode, RelayUrl};
 use padmm_core::message::{SiteIndex, Turn};
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::{sleep, timeout};
+use zeroize::Zeroizing;
 
 use self::door::{Door, Place, Verdict};
 use self::drive::Driver;
@@ -76,7 +77,7 @@ pub struct QuicSetup {
     /// Which of the plan's sites this is.
     pub me: SiteIndex,
     /// The secret half of its transport key.
-    pub secret: [u8; 32],
+    pub secret: Zeroizing<[u8; 32]>,
     /// The UDP address that it listens on.
     pub listen: SocketAddr,
     /// Its own relay, if it has one.
