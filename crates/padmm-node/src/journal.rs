@@ -1,6 +1,8 @@
 //! What a site writes down about its own doing: log lines, and every payload that leaves. Never a record, never a vector that
 //! was not released.
 
+use std::path::PathBuf;
+
 use padmm_core::message::{SiteIndex, Turn};
 use strum::IntoStaticStr;
 
@@ -43,6 +45,19 @@ pub trait Journal: Send + Sync {
     /// One line of the log; `event` is a short name for programs that read it.
     fn log(&self, level: Level, event: &'static str, message: &str);
 
-    /// Called before a payload is handed to the transport.
-    fn sent(&self, sent: &Sent<'_>);
+    /// Called before a payload is handed to the transport, which gets it only if it was written down.
+    fn sent(&self, sent: &Sent<'_>) -> Result<(), EgressError>;
+}
+
+/// What is about to leave could not be written down, so it does not leave.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "what leaves this site cannot be written down in {path} ({reason}), so nothing more leaves; make room or give the site's user the right to write there, and start again: nothing is lost or charged twice",
+    path = path.display()
+)]
+pub struct EgressError {
+    /// The list of what left.
+    pub path: PathBuf,
+    /// What the operating system says.
+    pub reason: String,
 }

@@ -138,6 +138,11 @@ impl Link {
         self.active.is_some_and(|active| self.outgoing.offer(active, bytes))
     }
 
+    /// Whether [`Link::handle_outgoing`] would say yes.
+    pub fn takes(&self, bytes: &[u8]) -> bool {
+        self.active.is_some_and(|active| self.outgoing.takes(active, bytes))
+    }
+
     /// A message has arrived at the neighbour, or cannot any more.
     pub fn handle_landed(&mut self, connection: ConnectionId, key: &MessageKey) {
         self.outgoing.landed(connection, key);

@@ -281,8 +281,7 @@ impl Session {
                 if let Some(peer) = self.peer(site) {
                     (peer.counter, peer.is_connected) = (0, true);
                 }
-                self.greet(site, transport);
-                Ok(())
+                self.greet(site, transport)
             }
             NetworkEvent::Disconnected { site, done } => {
                 if let Some(peer) = self.peer(site) {
@@ -302,7 +301,7 @@ impl Session {
     fn advance(&mut self, now: Duration, transport: &dyn Transport) -> Result<(), SessionError> {
         loop {
             self.apply_departures(now, transport)?;
-            self.clear(transport);
+            self.clear(transport)?;
             self.note_ready(transport);
             match self.agent.phase() {
                 Phase::Sending(turn) => {

@@ -186,7 +186,7 @@ impl Site {
         };
         let log = Arc::clone(&journal) as Arc<dyn Journal>;
         let setup = self.session(noise, records, ledger, log, clock::now())?;
-        journal.begin(&self.names(), &setup.start);
+        journal.begin(&self.names(), &setup.start)?;
         let transport = QuicTransport::start(self.quic_setup(&setup.outbox, &mailbox, &journal))?;
         let run_clock = Instant::now();
         let session = Session::new(setup, run_clock.elapsed())?;
@@ -332,6 +332,7 @@ impl Site {
                 }
                 result => result?,
             }
+            journal.check_egress().map_err(SessionError::from)?;
             if mailbox.is_stopped() {
                 return Ok(if written { Ended::Finished } else { Ended::Stopped });
             }
@@ -378,7 +379,7 @@ impl Site {
             outbox: Arc::clone(outbox),
             mailbox: Arc::clone(mailbox),
             on_answer: Arc::new(move |to, (whose, turn), bytes| {
-                journal.sent(&Sent { to, whose, turn, bytes, again: true });
+                journal.sent(&Sent { to, whose, turn, bytes, again: true })
             }),
         }
     }

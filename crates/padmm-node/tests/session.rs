@@ -4,11 +4,12 @@ mod common;
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use common::network::*;
 use padmm_core::algorithm::{AlgorithmKind, CONSENSUS_NEWTON, P_ADMM};
-use padmm_core::message::SiteIndex;
+use padmm_core::message::{SiteIndex, Stage};
 use padmm_node::contract;
 use padmm_node::ledger::SiteLedger;
 use padmm_node::session::SessionError;
@@ -390,4 +391,33 @@ fn the_word_that_a_site_is_done_is_passed_on_to_its_neighbours() {
         tried += 1;
     }
     assert!(tried >= 3, "only {tried} seeds led there");
+}
+
+/// The list of what left cannot be written at any site from its third round on: whoever has something to send stops, with nothing sent
+/// and at most that one release charged. With room again, all continue to the same models.
+#[test]
+fn what_cannot_be_written_down_does_not_leave_and_a_restart_goes_on() {
+    for consortium in waiting() {
+        let (models, _) = undisturbed(consortium);
+        let mut run = Run::with_all(consortium, Weather::default(), 0);
+        run.until(|run| run.round(0) == 2);
+        run.notes.is_full.store(true, Ordering::Relaxed);
+        let left = run.notes.sent.lock().unwrap().clone();
+        run.until(|run| !run.stopped.is_empty());
+        run.for_as_long_as(seconds(60));
+        assert_eq!(*run.notes.sent.lock().unwrap(), left, "something left that nobody wrote down");
+        let stopped: Vec<usize> = run.stopped.keys().copied().collect();
+        for site in &stopped {
+            let error = &run.stopped[site];
+            assert!(matches!(error, SessionError::Egress(_)), "{error}");
+            assert!(error.to_string().contains("egress.csv (no room), so nothing more leaves"), "{error}");
+            let rounds =
+                left.keys().filter(|(whose, turn)| whose == site && turn.stage == Stage::Model).count();
+            assert!(run.released(*site).len() <= rounds + 1, "it went on to another round");
+        }
+        run.notes.is_full.store(false, Ordering::Relaxed);
+        stopped.into_iter().for_each(|site| run.start(site));
+        run.until(|run| run.are_done(&ALL));
+        assert_eq!(run.models, models);
+    }
 }

@@ -18,18 +18,22 @@ pub(super) struct Outgoing {
 }
 
 impl Outgoing {
-    /// Lets a frame wait, unless a copy of it does, or is on its way over `active`.
-    pub(super) fn offer(&mut self, active: ConnectionId, bytes: Bytes) -> bool {
-        let key = message_key(&bytes);
+    /// Whether there is room for a frame, and no copy of it waits or is on its way over `active`.
+    pub(super) fn takes(&self, active: ConnectionId, bytes: &[u8]) -> bool {
         let is_copy = |key: &MessageKey| {
             self.queue.iter().any(|(queued, _)| queued.as_ref() == Some(key))
                 || self.flying.iter().any(|(over, flying)| *over == active && flying == key)
         };
-        if self.queue.len() >= MOST_QUEUED || key.as_ref().is_some_and(is_copy) {
-            return false;
+        self.queue.len() < MOST_QUEUED && !message_key(bytes).as_ref().is_some_and(is_copy)
+    }
+
+    /// Lets a frame wait, if it is taken.
+    pub(super) fn offer(&mut self, active: ConnectionId, bytes: Bytes) -> bool {
+        let is_taken = self.takes(active, &bytes);
+        if is_taken {
+            self.queue.push_back((message_key(&bytes), bytes));
         }
-        self.queue.push_back((key, bytes));
-        true
+        is_taken
     }
 
     /// The next frame for `active`; with its key, if the driver is to say when it has arrived.

@@ -91,11 +91,11 @@ impl Session {
         from: SiteIndex,
         (whose, entry, digest): (SiteIndex, u64, [u8; 32]),
         transport: &dyn Transport,
-    ) {
+    ) -> Result<(), SessionError> {
         let is_awaited = |p: &Pending| (p.entry, p.digest) == (entry, digest);
         if whose != self.me() || !self.pending.as_ref().is_some_and(is_awaited) {
             // A late receipt for an earlier round.
-            return;
+            return Ok(());
         }
         if let Some(peer) = self.peer(from) {
             peer.has_receipted = true;
@@ -103,18 +103,19 @@ impl Session {
                 peer.receipts.measure(now.saturating_sub(at));
             }
         }
-        self.clear(transport);
+        self.clear(transport)
     }
 
     /// Lets the release go if every neighbour that is left has kept its announcement. One that is about to be left behind no
     /// longer counts, and with nobody left there is nobody to send it to.
-    pub(super) fn clear(&mut self, transport: &dyn Transport) {
+    pub(super) fn clear(&mut self, transport: &dyn Transport) -> Result<(), SessionError> {
         let staying: Vec<&PeerState> = self.living().filter(|p| !p.is_leaving).collect();
         if staying.is_empty() || !staying.iter().all(|p| p.has_receipted) {
-            return;
+            return Ok(());
         }
-        if let Some(Pending { round, release, .. }) = self.pending.take() {
-            self.deliver(Turn::model(round), release, transport);
+        match self.pending.take() {
+            Some(Pending { round, release, .. }) => self.deliver(Turn::model(round), release, transport),
+            None => Ok(()),
         }
     }
 

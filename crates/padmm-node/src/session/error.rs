@@ -3,6 +3,7 @@
 use padmm_core::agent::AgentError;
 use padmm_privacy::PrivacyError;
 
+use crate::journal::EgressError;
 use crate::ledger::LedgerError;
 
 /// Why a session ends before its run does.
@@ -15,6 +16,9 @@ pub enum SessionError {
     /// The ledger could not be written, or does not allow what was to be written.
     #[error(transparent)]
     Ledger(#[from] LedgerError),
+    /// The list of what left could not be written.
+    #[error(transparent)]
+    Egress(#[from] EgressError),
     /// A neighbour has accepted a plan that differs from this site's.
     #[error("{site} holds another plan: {}. Nothing was spent; agree on one plan, accept it everywhere, and start again", differences.join("; "))]
     OtherPlan {

@@ -91,7 +91,7 @@ impl Session {
                 Frame::RequestHello => {
                     if let Some(peer) = self.peer(from).filter(|p| p.next_greeting <= now) {
                         peer.next_greeting = now + SOONEST_GREETING;
-                        self.greet(from, transport);
+                        self.greet(from, transport)?;
                     }
                     Ok(())
                 }
@@ -133,8 +133,7 @@ impl Session {
                 Ok(())
             }
             Frame::Receipt { whose, entry, digest, .. } => {
-                self.handle_receipt(now, from, (whose, entry, digest), transport);
-                Ok(())
+                self.handle_receipt(now, from, (whose, entry, digest), transport)
             }
             Frame::Model(model) => self.handle_model(now, from, model, bytes, transport),
             Frame::Status { counter, done, .. } => {
@@ -382,7 +381,7 @@ impl Session {
             return Ok(());
         }
         if is_shared {
-            self.pass_on(sender, turn, from, bytes.as_slice().into(), transport);
+            self.pass_on(sender, turn, from, bytes.as_slice().into(), transport)?;
         }
         let waited = now.saturating_sub(self.waiting_since);
         let speaker = self.speaker(sender).expect("looked up above");

@@ -17,16 +17,16 @@ use crate::transport::Transport;
 
 impl Session {
     /// Tells a neighbour that has connected who we are, what it may have missed, and how far we are.
-    pub(super) fn greet(&mut self, site: SiteIndex, transport: &dyn Transport) {
+    pub(super) fn greet(&mut self, site: SiteIndex, transport: &dyn Transport) -> Result<(), SessionError> {
         let Some(peer) = self.peers.iter().find(|p| p.site() == site && !p.is_lost) else {
             // A neighbour that was left behind has to know.
             self.departures.values().for_each(|bytes| transport.send(site, Arc::clone(bytes)));
-            return;
+            return Ok(());
         };
         self.send_hello(peer, transport);
         self.announce_to(peer, transport);
         for (whose, turn, bytes) in self.outbox.latest(2) {
-            self.journal.sent(&Sent { to: site, whose, turn, bytes: &bytes, again: true });
+            self.journal.sent(&Sent { to: site, whose, turn, bytes: &bytes, again: true })?;
             transport.send(site, bytes);
         }
         self.departures.values().for_each(|bytes| transport.send(site, Arc::clone(bytes)));
@@ -37,6 +37,7 @@ impl Session {
         if let Some(peer) = self.peer(site) {
             peer.is_told = done;
         }
+        Ok(())
     }
 
     /// Every greeting shows how far we know that neighbour's ledgers to be: whichever of them arrives, it is shown.
@@ -80,12 +81,16 @@ impl Session {
         if matches!(message.content, Content::Model(_)) {
             return self.announce(now, bytes, transport);
         }
-        self.deliver(message.turn, bytes, transport);
-        Ok(())
+        self.deliver(message.turn, bytes, transport)
     }
 
     /// Hands a message to every neighbour that is left.
-    pub(super) fn deliver(&mut self, turn: Turn, bytes: Bytes, transport: &dyn Transport) {
+    pub(super) fn deliver(
+        &mut self,
+        turn: Turn,
+        bytes: Bytes,
+        transport: &dyn Transport,
+    ) -> Result<(), SessionError> {
         let whose = self.me();
         self.outbox.put(whose, turn, Arc::clone(&bytes));
         fault::at(Point::SendBefore);
@@ -93,7 +98,7 @@ impl Session {
             if k == 1 {
                 fault::at(Point::SendBetween);
             }
-            self.journal.sent(&Sent { to: site, whose, turn, bytes: &bytes, again: false });
+            self.journal.sent(&Sent { to: site, whose, turn, bytes: &bytes, again: false })?;
             transport.send(site, Arc::clone(&bytes));
         }
         fault::at(Point::SendAfter);
@@ -109,6 +114,7 @@ impl Session {
             );
             self.log(Level::Info, "round", &line);
         }
+        Ok(())
     }
 
     /// Passes a site's release on to every neighbour but the one that it came from, and to those that ask for it later.
@@ -119,12 +125,13 @@ impl Session {
         from: SiteIndex,
         bytes: Bytes,
         transport: &dyn Transport,
-    ) {
+    ) -> Result<(), SessionError> {
         for to in self.living().map(PeerState::site).filter(|&to| to != from && to != whose) {
-            self.journal.sent(&Sent { to, whose, turn, bytes: &bytes, again: false });
+            self.journal.sent(&Sent { to, whose, turn, bytes: &bytes, again: false })?;
             transport.send(to, Arc::clone(&bytes));
         }
         self.outbox.put(whose, turn, bytes);
+        Ok(())
     }
 
     /// The bytes of a message: a release's are in the ledger, what is free is signed here.

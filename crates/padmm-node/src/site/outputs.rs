@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
-use std::io::Write;
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard};
 use std::time::SystemTime;
@@ -18,15 +18,20 @@ use sha2::{Digest, Sha256};
 
 use super::{Site, SiteError};
 use crate::identity::{LogFormat, to_hex};
-use crate::journal::{Journal, Level, Sent};
+use crate::journal::{EgressError, Journal, Level, Sent};
 use crate::ledger::RunStart;
-use crate::session::{Session, turn_name};
+use crate::session::{Session, SessionError, turn_name};
+
+/// The list of what left.
+const EGRESS: &str = "egress.csv";
 
 #[derive(Default)]
 struct Inner {
     names: Vec<String>,
     rho: Vec<f64>,
     egress: Option<File>,
+    /// Why what left cannot be written down any more; from then on nothing leaves in this process.
+    failed: Option<EgressError>,
     payloads: u64,
     bytes: u64,
     last: Option<((SiteIndex, Turn), String)>,
@@ -78,30 +83,41 @@ impl Outputs {
         SiteError::Output { path: self.folder.join(name), reason: reason.to_string() }
     }
 
-    /// Opens the list of what left; a run that continues appends to it.
-    pub(super) fn begin(&self, names: &[String], start: &RunStart) {
-        let path = self.folder.join("egress.csv");
-        let is_new = !path.exists();
-        let file = OpenOptions::new().create(true).append(true).open(&path);
+    /// Opens the list of what left; a run that continues appends to it. A site that cannot keep it does not start.
+    pub(super) fn begin(&self, names: &[String], start: &RunStart) -> Result<(), SiteError> {
+        let file = self.open_egress().map_err(|error| SessionError::from(self.egress_error(&error)))?;
         let mut inner = self.lock();
+        inner.egress = Some(file);
         inner.names = names.to_vec();
         inner.rho = start.planned.iter().map(|p| p.event.rho().map_or(f64::NAN, |r| r.value())).collect();
-        match file {
-            Ok(mut file) => {
-                if is_new {
-                    let _ = writeln!(file, "at,stage,turn,to,bytes,rho,sha256,again");
-                }
-                inner.egress = Some(file);
-            }
-            Err(error) => {
-                drop(inner);
-                let line = format!(
-                    "{} cannot be written ({error}); the ledger still has every release",
-                    path.display()
-                );
-                self.log(Level::Warning, "egress", &line);
+        Ok(())
+    }
+
+    fn open_egress(&self) -> std::io::Result<File> {
+        let path = self.folder.join(EGRESS);
+        let mut file = OpenOptions::new().create(true).append(true).read(true).open(path)?;
+        let length = file.metadata()?.len();
+        if length == 0 {
+            file.write_all(b"at,stage,turn,to,bytes,rho,sha256,again\n")?;
+        } else {
+            // A line that a full disk or a power cut has shortened must not swallow the next one.
+            let mut last = [0];
+            file.seek(SeekFrom::Start(length - 1))?;
+            file.read_exact(&mut last)?;
+            if last != *b"\n" {
+                file.write_all(b"\n")?;
             }
         }
+        Ok(file)
+    }
+
+    fn egress_error(&self, error: &std::io::Error) -> EgressError {
+        EgressError { path: self.folder.join(EGRESS), reason: error.to_string() }
+    }
+
+    /// An answer to a request leaves on another thread than the session's, which stops because of its failure too.
+    pub(super) fn check_egress(&self) -> Result<(), EgressError> {
+        self.lock().failed.clone().map_or(Ok(()), Err)
     }
 
     /// Writes the model and the result; existing ones of this run are replaced, they are the same.
@@ -226,8 +242,11 @@ impl Journal for Outputs {
         let _ = writeln!(std::io::stderr(), "{line}");
     }
 
-    fn sent(&self, sent: &Sent<'_>) {
+    fn sent(&self, sent: &Sent<'_>) -> Result<(), EgressError> {
         let mut inner = self.lock();
+        if let Some(failed) = &inner.failed {
+            return Err(failed.clone());
+        }
         // The same bytes go to every neighbour; they are hashed once.
         let digest = match &inner.last {
             Some((of, digest)) if *of == (sent.whose, sent.turn) => digest.clone(),
@@ -235,8 +254,6 @@ impl Journal for Outputs {
         };
         inner.last = Some(((sent.whose, sent.turn), digest.clone()));
         let at = timestamp();
-        inner.payloads += 1;
-        inner.bytes += sent.bytes.len() as u64;
         let Turn { stage, number: turn } = sent.turn;
         let is_own = inner.names.get(sent.whose.0).is_none_or(|name| *name == self.site);
         let (stage, rho) = match stage {
@@ -248,8 +265,55 @@ impl Journal for Outputs {
         let to = inner.names.get(sent.to.0).cloned().unwrap_or_default();
         // The charge is that of the round: it is made once, however often and to however many its payload goes.
         let line = format!("{at},{stage},{turn},{to},{n},{rho:e},{digest},{}\n", sent.again);
-        if let Some(file) = &mut inner.egress {
-            let _ = file.write_all(line.as_bytes());
+        let file = inner.egress.as_mut().expect("the list is opened before anything leaves");
+        if let Err(error) = file.write_all(line.as_bytes()) {
+            let failed = self.egress_error(&error);
+            inner.failed = Some(failed.clone());
+            return Err(failed);
         }
+        inner.payloads += 1;
+        inner.bytes += sent.bytes.len() as u64;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sent(bytes: &[u8]) -> Sent<'_> {
+        Sent { to: SiteIndex(1), whose: SiteIndex(0), turn: Turn::model(1), bytes, again: false }
+    }
+
+    /// A device that is always full stands for the disk.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn what_cannot_be_written_down_is_refused_from_then_on() {
+        let folder = tempfile::tempdir().unwrap();
+        let outputs = Outputs::new(folder.path(), "ash", LogFormat::Human);
+        outputs.lock().egress = Some(OpenOptions::new().write(true).open("/dev/full").unwrap());
+        let refused = outputs.sent(&sent(b"release")).unwrap_err();
+        assert!(refused.to_string().contains("so nothing more leaves"), "{refused}");
+        assert_eq!(outputs.check_egress(), Err(refused.clone()));
+        // Room again does not help: what happened meanwhile would be missing.
+        outputs.lock().egress = Some(outputs.open_egress().unwrap());
+        assert_eq!(outputs.sent(&sent(b"release")), Err(refused));
+        assert_eq!(outputs.lock().payloads, 0);
+        std::fs::remove_file(folder.path().join(EGRESS)).unwrap();
+        std::os::unix::fs::symlink("/dev/full", folder.path().join(EGRESS)).unwrap();
+        assert!(outputs.open_egress().is_err(), "a site that cannot keep the list does not start");
+    }
+
+    #[test]
+    fn a_line_that_was_cut_short_does_not_swallow_the_next() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(EGRESS);
+        std::fs::write(&path, "at,stage\n2026-01-01T00:0").unwrap();
+        let outputs = Outputs::new(folder.path(), "ash", LogFormat::Human);
+        outputs.lock().egress = Some(outputs.open_egress().unwrap());
+        outputs.sent(&sent(b"release")).unwrap();
+        let lines: Vec<String> = std::fs::read_to_string(&path).unwrap().lines().map(str::to_owned).collect();
+        assert_eq!(lines.len(), 3, "{lines:?}");
+        assert_eq!(lines[2].split(',').count(), 8, "{lines:?}");
     }
 }

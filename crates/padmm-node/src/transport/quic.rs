@@ -36,6 +36,7 @@ use self::drive::Driver;
 use self::udp::{Udp, from_engine};
 use super::Transport;
 use crate::identity::PublicKey;
+use crate::journal::EgressError;
 use crate::link::{MOST_FLYING, MOST_QUEUED};
 use crate::mailbox::{Mailbox, NetworkEvent};
 use crate::outbox::{Bytes, Outbox};
@@ -69,8 +70,10 @@ pub struct PeerAddress {
     pub relay: Option<String>,
 }
 
-/// Hears of every message that leaves as an answer: to whom, whose of which turn, and its bytes.
-pub type OnAnswer = Arc<dyn Fn(SiteIndex, (SiteIndex, Turn), &Bytes) + Send + Sync>;
+/// Hears of every message that is to leave as an answer: to whom, whose of which turn, and its bytes. It leaves only if that was
+/// written down.
+pub type OnAnswer =
+    Arc<dyn Fn(SiteIndex, (SiteIndex, Turn), &Bytes) -> Result<(), EgressError> + Send + Sync>;
 
 /// What a transport is made of.
 pub struct QuicSetup {
@@ -90,7 +93,7 @@ pub struct QuicSetup {
     pub outbox: Arc<Outbox>,
     /// Receives every frame and every change of a connection.
     pub mailbox: Arc<Mailbox>,
-    /// Called for every answer that leaves.
+    /// Called for every answer before it leaves.
     pub on_answer: OnAnswer,
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
@@ -11,7 +12,7 @@ use padmm_core::message::{SiteIndex, Turn};
 use padmm_core::plan::PlanDraft;
 use padmm_node::contract::{self, Acceptance, Contract, ContractDraft, SiteEntry};
 use padmm_node::identity::{Cap, Home, InitRequest};
-use padmm_node::journal::{Journal, Level, Sent};
+use padmm_node::journal::{EgressError, Journal, Level, Sent};
 use padmm_node::ledger::{Opening, SiteLedger};
 use padmm_node::session::{Departure, Session, SessionError};
 use padmm_node::site::{NoiseProvider, Site, open_release};
@@ -120,6 +121,8 @@ pub(crate) struct Notes {
     pub lines: Mutex<Vec<String>>,
     /// The bytes of every message that left, by whose it is.
     pub sent: Mutex<BTreeMap<SentKey, BTreeSet<Vec<u8>>>>,
+    /// What leaves cannot be written down.
+    pub is_full: AtomicBool,
 }
 
 struct NotesOf(usize, Arc<Notes>);
@@ -130,9 +133,13 @@ impl Journal for NotesOf {
         self.1.lines.lock().unwrap().push(format!("{}: {message}", NAMES[self.0]));
     }
 
-    fn sent(&self, sent: &Sent<'_>) {
+    fn sent(&self, sent: &Sent<'_>) -> Result<(), EgressError> {
+        if self.1.is_full.load(Ordering::Relaxed) {
+            return Err(EgressError { path: "egress.csv".into(), reason: "no room".to_owned() });
+        }
         let mut all = self.1.sent.lock().unwrap();
         all.entry((sent.whose.0, sent.turn)).or_default().insert(sent.bytes.to_vec());
+        Ok(())
     }
 }
 

@@ -116,8 +116,10 @@ impl Driver {
                 }
                 frame = posted.recv() => {
                     let Some(Posted { bytes, answers }) = frame else { return };
-                    if link.handle_outgoing(Arc::clone(&bytes)) && let Some(message) = answers {
-                        (self.shared.on_answer)(self.peer.site, message, &bytes);
+                    // Whoever wrote an answer down, or could not, knows why: the session stops because of it.
+                    let is_written_down = |message| (self.shared.on_answer)(self.peer.site, message, &bytes).is_ok();
+                    if link.takes(&bytes) && answers.is_none_or(is_written_down) {
+                        link.handle_outgoing(bytes);
                     }
                 }
                 answered = async { call.as_mut().expect("asked for only if there is one").await }, if call.is_some() => {

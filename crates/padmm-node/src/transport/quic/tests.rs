@@ -21,7 +21,7 @@ fn setup(listen: SocketAddr) -> QuicSetup {
         largest_frame: 1000,
         outbox,
         mailbox: Arc::new(Mailbox::new(1)),
-        on_answer: Arc::new(|_, _, _| {}),
+        on_answer: Arc::new(|_, _, _| Ok(())),
     }
 }
 
