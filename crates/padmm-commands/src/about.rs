@@ -1,8 +1,7 @@
 //! What `--help` says about each subcommand that two programs list.
 
 /// `padmm-site site`, which `padmm site` hands over to.
-pub const SITE: &str =
-    "One site: make its keys and card, exchange cards, renew them, run a plan, fit its own model";
+pub const SITE: &str = "One site: make its keys and card, exchange cards, renew them, run a plan, see how it goes, fit its own model";
 /// `padmm-site plan`, which `padmm plan` hands over to.
 pub const PLAN: &str = "What sites agree to: make a plan, see what it costs, accept it, compare two";
 /// `padmm-site ledger`, which `padmm ledger` hands over to.

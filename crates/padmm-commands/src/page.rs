@@ -17,10 +17,15 @@ use crate::chart::text::escape;
 
 const STYLE: &str = include_str!("page/page.css");
 const SCRIPT: &str = include_str!("page/page.js");
+const LIVE: &str = include_str!("page/live.js");
 
 /// What a page may do: show itself. Both kinds of inline code are those of this crate.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; \
                       base-uri 'none'; form-action 'none'";
+
+/// What a page may do that a site serves: the same, and ask that site again.
+pub const LIVE_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; \
+                               connect-src 'self'; base-uri 'none'; form-action 'none'";
 
 /// A report, from its heading to its small print.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -136,12 +141,24 @@ impl CalloutKind {
 impl Page {
     /// The page as the text of an HTML file; the same page gives the same bytes.
     pub fn to_html(&self) -> String {
+        self.html(POLICY, "", SCRIPT)
+    }
+
+    /// The page as a program serves it that changes what is on it: it asks for itself again every so many seconds, and says so if nobody
+    /// answers any more. Without scripts the browser loads it again.
+    pub fn to_live_html(&self, seconds: u32) -> String {
+        let head = format!("<noscript><meta http-equiv=\"refresh\" content=\"{seconds}\"></noscript>\n");
+        let script = LIVE.replace("SECONDS", &seconds.to_string());
+        self.html(LIVE_POLICY, &head, &script)
+    }
+
+    fn html(&self, policy: &str, head: &str, script: &str) -> String {
         let mut out = String::new();
         let title = escape(&self.title);
         let _ = write!(
             out,
             "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-             <meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\n\
+             <meta http-equiv=\"Content-Security-Policy\" content=\"{policy}\">\n{head}\
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
              <meta name=\"color-scheme\" content=\"light dark\">\n\
              <meta name=\"referrer\" content=\"no-referrer\">\n\
@@ -172,7 +189,7 @@ impl Page {
         if !self.footer.is_empty() {
             let _ = writeln!(out, "<footer><p>{}</p></footer>", escape(&self.footer));
         }
-        let _ = write!(out, "<script>\n{SCRIPT}</script>\n</body>\n</html>\n");
+        let _ = write!(out, "<script>\n{script}</script>\n</body>\n</html>\n");
         out
     }
 

@@ -108,13 +108,14 @@ class Tab:
 
 @contextlib.contextmanager
 def opened(
-    browser: Browser, path: pathlib.Path, width: int, height: int = 900, scripts: bool = True
+    browser: Browser, path: pathlib.Path | str, width: int, height: int = 900, scripts: bool = True
 ) -> Iterator[Tab]:
-    """The file in a window of that size, which runs no script of the page unless `scripts`."""
+    """The file or address in a window of that size, which runs no script of the page unless `scripts`."""
     context = browser.new_context(viewport={"width": width, "height": height}, java_script_enabled=scripts)
     try:
         tab = Tab(context.new_page())
-        tab.page.goto(path.resolve().as_uri(), wait_until="load")
+        address = path if isinstance(path, str) else path.resolve().as_uri()
+        tab.page.goto(address, wait_until="load")
         yield tab
     finally:
         context.close()

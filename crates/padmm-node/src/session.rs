@@ -14,6 +14,7 @@
 //! | how the run continues without a site | `departure` |
 //! | how it continues after a crash | `replay` |
 //! | what is known of a neighbour, and of who is heard | `peer` |
+//! | what people are told of all that | `status` |
 
 mod clearance;
 mod departure;
@@ -22,6 +23,7 @@ mod peer;
 mod receive;
 mod replay;
 mod send;
+mod status;
 mod timers;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -46,6 +48,7 @@ use clearance::Pending;
 pub use error::SessionError;
 pub use peer::Neighbour;
 use peer::{Backoff, PeerState, Speaker};
+pub use status::{PeerStatus, SessionStatus};
 
 /// A site's word that it continues without a neighbour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -2,6 +2,7 @@
 //! there is a model.
 
 mod acceptances;
+mod ended;
 mod error;
 mod ledger_of_data;
 mod outputs;
@@ -9,10 +10,11 @@ mod own_model;
 mod projected_spending;
 mod records;
 mod remembered;
+mod status;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use padmm_core::agent::{Agent, AgentSetup};
 use padmm_core::data::Dataset;
@@ -30,12 +32,21 @@ use crate::outbox::Outbox;
 use crate::session::{Session, SessionError, SessionSetup};
 use crate::transport::quic::{PeerAddress, QuicSetup, QuicTransport};
 
+pub use acceptances::accepted_runs;
+pub use ended::status_of;
 pub use error::SiteError;
+pub(crate) use ledger_of_data::ledgers_of;
 pub use ledger_of_data::{DataChoice, fingerprint};
-pub use outputs::{Outputs, RunResult};
+pub use outputs::{Outputs, RunResult, utc};
 pub use own_model::{OWN_MODEL, own_model};
 pub use projected_spending::{ProjectedSpending, projected_spending};
 pub use records::encode_records;
+use status::StatusWriter;
+pub(crate) use status::free_bytes;
+pub use status::{
+    CertificateStatus, EgressLine, EgressStatus, LogLine, NeighbourStatus, PrivacyStatus, RouteStatus,
+    SiteState, SiteStatus,
+};
 
 /// Makes the noise of a site: which of the plan's sites it is, and how many integers it has drawn in earlier processes.
 type NoiseMaker = Box<dyn Fn(SiteIndex, u64) -> Box<dyn NoiseSource>>;
@@ -56,6 +67,9 @@ impl NoiseProvider {
         Self { make: Box::new(noise) }
     }
 }
+
+/// How often people are shown what is new.
+const SHOWN_EVERY: Duration = Duration::from_secs(1);
 
 /// What a person may say when a site is started.
 #[derive(Clone, Debug, Default)]
@@ -98,7 +112,7 @@ impl Site {
             site: home.name().to_string(),
             run: run.to_string(),
             home: home.dir().to_owned(),
-            accepted: match acceptances::accepted_runs(&home) {
+            accepted: match accepted_runs(&home) {
                 names if names.is_empty() => String::new(),
                 names => format!(" (it has accepted {})", names.join(", ")),
             },
@@ -149,6 +163,28 @@ impl Site {
         &self.contract
     }
 
+    /// The sites whose word on the plan is here.
+    pub(crate) fn signed(&self) -> Vec<SiteIndex> {
+        self.accepted.iter().map(|word| word.site).collect()
+    }
+
+    /// The cards of this site's neighbours.
+    pub(crate) fn neighbour_cards(&self) -> &[(SiteIndex, Card)] {
+        &self.cards
+    }
+
+    /// Where this site's neighbours are dialled.
+    pub(crate) fn peer_addresses(&self) -> Vec<PeerAddress> {
+        let peer = |(site, card): &(SiteIndex, Card)| PeerAddress {
+            site: *site,
+            name: card.name().to_string(),
+            key: *card.transport(),
+            addresses: card.addresses().to_vec(),
+            relay: card.relay().map(str::to_owned),
+        };
+        self.cards.iter().map(peer).collect()
+    }
+
     fn names(&self) -> Vec<String> {
         self.contract.sites().iter().map(|s| s.name.to_string()).collect()
     }
@@ -188,6 +224,7 @@ impl Site {
         let setup = self.session(noise, records, ledger, log, clock::now())?;
         journal.begin(&self.names(), &setup.start)?;
         let transport = QuicTransport::start(self.quic_setup(&setup.outbox, &mailbox, &journal))?;
+        let _status = StatusWriter::start(Arc::clone(&journal), &self.folder);
         let run_clock = Instant::now();
         let session = Session::new(setup, run_clock.elapsed())?;
         let ended = self.drive(session, &mailbox, &transport, &run_clock, &journal, options)?;
@@ -323,8 +360,13 @@ impl Site {
         options: &RunOptions,
     ) -> Result<Ended, SiteError> {
         let mut written = false;
+        let mut shown: Option<Duration> = None;
         loop {
             let now = clock.elapsed();
+            if shown.is_none_or(|shown| now.saturating_sub(shown) >= SHOWN_EVERY) {
+                journal.publish(self.status(&session.status(now), transport.routes()));
+                shown = Some(now);
+            }
             match session.step(now, mailbox, transport) {
                 Err(error @ SessionError::Alone { .. }) => {
                     journal.write_partial(self, &session)?;
@@ -342,11 +384,13 @@ impl Site {
                 written = true;
                 let model = self.folder.join("model.json");
                 journal.log(Level::Info, "model", &format!("the model is written: {}", model.display()));
+                shown = None;
             }
             if written && (options.leave_when_done || session.everybody_is_done(clock.elapsed())) {
+                journal.publish(self.status(&session.status(clock.elapsed()), transport.routes()));
                 return Ok(Ended::Finished);
             }
-            let patience = session.next_deadline(now).saturating_sub(clock.elapsed());
+            let patience = session.next_deadline(now).saturating_sub(clock.elapsed()).min(SHOWN_EVERY);
             if let Some(event) = mailbox.wait(patience) {
                 session.handle(clock.elapsed(), event, transport)?;
             }
@@ -354,13 +398,6 @@ impl Site {
     }
 
     fn quic_setup(&self, outbox: &Arc<Outbox>, mailbox: &Arc<Mailbox>, journal: &Arc<Outputs>) -> QuicSetup {
-        let peer = |(site, card): &(SiteIndex, Card)| PeerAddress {
-            site: *site,
-            name: card.name().to_string(),
-            key: *card.transport(),
-            addresses: card.addresses().to_vec(),
-            relay: card.relay().map(str::to_owned),
-        };
         let journal = Arc::clone(journal);
         let schedules = self.contract.calibration().agents.iter().filter_map(|agent| agent.noise.as_ref());
         let lengths = schedules.flat_map(|s| (1..=s.rounds()).map(|round| s.n_coordinates(round)));
@@ -370,7 +407,7 @@ impl Site {
             secret: self.home.transport().to_bytes(),
             listen: self.home.config().listen(),
             relay: self.home.card().relay().map(str::to_owned),
-            peers: self.cards.iter().map(peer).collect(),
+            peers: self.peer_addresses(),
             largest_frame: largest_frame(
                 n_coordinates,
                 self.contract.sites().len(),

@@ -421,3 +421,25 @@ fn what_cannot_be_written_down_does_not_leave_and_a_restart_goes_on() {
         assert_eq!(run.models, models);
     }
 }
+
+/// Whoever reads the log knows whom to call about what: where a neighbour was looked for, and whether it has signed.
+#[test]
+fn a_neighbour_that_never_came_is_named_with_its_address_and_its_word() {
+    let consortium = waiting().next().unwrap();
+    let mut run = Run::new(consortium, Weather::default(), 0);
+    [0, 1, 2].into_iter().for_each(|site| run.start(site));
+    run.for_as_long_as(seconds(20));
+    let lines = run.notes.lines.lock().unwrap().join("\n");
+    assert!(
+        lines.contains("dogwood (silent for 20 s: not reached at 127.0.0.1:4; its signature on the plan is not known here) "),
+        "{lines}"
+    );
+    let status = run.sites[&0].session.status(run.now);
+    assert!(!status.is_started && status.place == "before the start", "{status:?}");
+    let neighbours: Vec<usize> = status.peers.iter().map(|peer| peer.site.0).collect();
+    assert_eq!(neighbours, consortium.contract.neighbours(0));
+    for peer in &status.peers {
+        let is_there = peer.site.0 != DOGWOOD;
+        assert_eq!((peer.silent.is_some(), peer.is_awaited), (is_there, !is_there), "{peer:?}");
+    }
+}

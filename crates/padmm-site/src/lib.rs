@@ -9,6 +9,7 @@
 
 mod cmd;
 mod network;
+mod status;
 pub mod test_hooks;
 
 use std::process::ExitCode;

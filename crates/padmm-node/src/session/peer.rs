@@ -17,6 +17,8 @@ pub struct Neighbour {
     pub site: SiteIndex,
     /// The key that its frames must be signed with.
     pub key: PublicKey,
+    /// Where its card says that it is reached, for messages to people.
+    pub addresses: Vec<String>,
     /// Its own newest announcements that are kept here, one for each of its ledgers: they are shown to it when it comes.
     pub announced: Vec<(Announcement, Shown)>,
     /// Its newest announcement of this run.

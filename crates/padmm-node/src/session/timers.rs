@@ -65,9 +65,7 @@ impl Session {
 
     /// Who is waited for, in words.
     pub fn waiting_for(&self, now: Duration) -> Option<String> {
-        let since = |p: &PeerState| {
-            format!("{} (silent for {} s)", self.name(p.site()), now.saturating_sub(p.last_heard).as_secs())
-        };
+        let since = |p: &PeerState| self.whereabouts(p, now);
         let list = |names: Vec<String>| names.join(", ");
         match self.agent.phase() {
             // The release before this turn's comes first.

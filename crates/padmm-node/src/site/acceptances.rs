@@ -35,7 +35,7 @@ pub(super) fn read_acceptances(
 }
 
 /// The names of the plans that a site has accepted.
-pub(super) fn accepted_runs(home: &Home) -> Vec<String> {
+pub fn accepted_runs(home: &Home) -> Vec<String> {
     let runs = std::fs::read_dir(home.dir().join("runs")).into_iter().flatten().flatten();
     let mut names: Vec<String> = runs
         .filter(|run| run.path().join(format!("{}.accept", home.name())).is_file())

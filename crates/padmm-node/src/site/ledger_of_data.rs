@@ -243,6 +243,17 @@ pub(super) fn has_release(
         .any(|view| view.entries().iter().any(|e| e.seq == entry && e.payload.as_ref().is_some_and(is_it)))
 }
 
+/// The files of a site's ledgers.
+pub(crate) fn ledgers_of(home: &Home) -> Result<Vec<PathBuf>, SiteError> {
+    let mut paths = all_in(&home.ledgers())?;
+    if let Some(named) =
+        home.config().ledger().filter(|named| named.exists() && !paths.iter().any(|p| is_same(p, named)))
+    {
+        paths.push(named.to_owned());
+    }
+    Ok(paths)
+}
+
 pub(super) fn all_in(folder: &Path) -> Result<Vec<PathBuf>, SiteError> {
     let entries = std::fs::read_dir(folder)
         .map_err(|e| SiteError::Output { path: folder.to_owned(), reason: e.to_string() })?;

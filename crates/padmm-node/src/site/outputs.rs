@@ -1,11 +1,10 @@
 //! What a site writes: its log, every payload that left, the model, and who took part.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard};
-use std::time::SystemTime;
 
 use padmm_core::agent::Outcome;
 use padmm_core::message::{SiteIndex, Stage, Turn};
@@ -16,11 +15,16 @@ use serde::Serialize;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
+use super::status::{Board, EgressLine, EgressStatus, LogLine, MOST_LINES, SiteStatus, seconds};
 use super::{Site, SiteError};
 use crate::identity::{LogFormat, to_hex};
 use crate::journal::{EgressError, Journal, Level, Sent};
 use crate::ledger::RunStart;
 use crate::session::{Session, SessionError, turn_name};
+
+/// Events whose lines may say something that was computed from records. They are in the log, which is for the site's own people; a status
+/// page is looked at over shoulders and by monitoring, and does not have them.
+const FROM_RECORDS: [&str; 2] = ["records", "own-model"];
 
 /// The list of what left.
 const EGRESS: &str = "egress.csv";
@@ -35,6 +39,9 @@ struct Inner {
     payloads: u64,
     bytes: u64,
     last: Option<((SiteIndex, Turn), String)>,
+    /// The newest lines of the list of what left, and of the log, for those who look at the site.
+    newest: VecDeque<EgressLine>,
+    log: VecDeque<LogLine>,
 }
 
 /// The outputs of one run at one site.
@@ -43,6 +50,7 @@ pub struct Outputs {
     format: LogFormat,
     site: String,
     inner: Mutex<Inner>,
+    board: Board,
 }
 
 /// What a run came to, as `result.json` has it. Nothing in it is computed from records beside what was released.
@@ -72,11 +80,26 @@ impl Outputs {
     /// Outputs in `folder`, which a run has for itself; nothing is written yet.
     pub fn new(folder: &Path, site: &str, format: LogFormat) -> Self {
         let inner = Mutex::new(Inner::default());
-        Self { folder: folder.to_owned(), format, site: site.to_owned(), inner }
+        Self { folder: folder.to_owned(), format, site: site.to_owned(), inner, board: Board::default() }
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().expect("nobody panics while writing down")
+    }
+
+    pub(super) fn publish(&self, status: SiteStatus) {
+        self.board.publish(status);
+    }
+
+    /// What the site's people may see at this moment; none before the session has said anything.
+    pub fn status(&self) -> Option<SiteStatus> {
+        let mut status = self.board.newest()?;
+        status.alive_at = seconds(crate::clock::now());
+        let inner = self.lock();
+        let newest = inner.newest.iter().cloned().collect();
+        status.egress = EgressStatus { payloads: inner.payloads, bytes: inner.bytes, newest };
+        status.log = inner.log.iter().cloned().collect();
+        Some(status)
     }
 
     fn failed(&self, name: &str, reason: impl ToString) -> SiteError {
@@ -220,7 +243,11 @@ impl Outputs {
 
 /// The time in UTC, to the second.
 fn timestamp() -> String {
-    let seconds = crate::clock::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |d| d.as_secs());
+    utc(seconds(crate::clock::now()))
+}
+
+/// So many seconds after 1970 as date and time in UTC.
+pub fn utc(seconds: u64) -> String {
     let time = time::OffsetDateTime::from_unix_timestamp(seconds as i64);
     let format = time::format_description::well_known::Rfc3339;
     time.ok().and_then(|t| t.format(&format).ok()).unwrap_or_default()
@@ -238,6 +265,10 @@ impl Journal for Outputs {
                     .to_string()
             }
         };
+        let shown = LogLine { at, level: level.to_owned(), message: message.into_owned() };
+        if !FROM_RECORDS.contains(&event) {
+            push(&mut self.lock().log, shown);
+        }
         // A log that cannot be written must not stop a run.
         let _ = writeln!(std::io::stderr(), "{line}");
     }
@@ -273,8 +304,18 @@ impl Journal for Outputs {
         }
         inner.payloads += 1;
         inner.bytes += sent.bytes.len() as u64;
+        let (stage, bytes, again) = (stage.to_owned(), n as u64, sent.again);
+        push(&mut inner.newest, EgressLine { at, stage, turn, to, bytes, sha256: digest, again });
         Ok(())
     }
+}
+
+/// Adds a line; the oldest goes when there are too many.
+fn push<T>(lines: &mut VecDeque<T>, line: T) {
+    if lines.len() == MOST_LINES {
+        lines.pop_front();
+    }
+    lines.push_back(line);
 }
 
 #[cfg(test)]
@@ -302,6 +343,16 @@ mod tests {
         std::fs::remove_file(folder.path().join(EGRESS)).unwrap();
         std::os::unix::fs::symlink("/dev/full", folder.path().join(EGRESS)).unwrap();
         assert!(outputs.open_egress().is_err(), "a site that cannot keep the list does not start");
+    }
+
+    #[test]
+    fn what_the_log_says_of_records_is_not_on_the_status_page() {
+        let outputs = Outputs::new(Path::new("."), "ash", LogFormat::Human);
+        for event in ["start", "records", "own-model"] {
+            outputs.log(Level::Warning, event, &format!("a line about {event}\nand a forged one"));
+        }
+        let shown: Vec<String> = outputs.lock().log.iter().map(|line| line.message.clone()).collect();
+        assert_eq!(shown, ["a line about start\\nand a forged one"]);
     }
 
     #[test]

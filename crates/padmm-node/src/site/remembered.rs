@@ -20,7 +20,8 @@ pub(super) fn neighbour(
     plan: &PlanDigest,
 ) -> Result<Neighbour, SiteError> {
     let (name, key) = (card.name().as_str(), *card.identity());
-    let mut neighbour = Neighbour { site, key, announced: vec![], kept: None, latest: None };
+    let addresses = card.addresses().iter().cloned().chain(card.relay().map(str::to_owned)).collect();
+    let mut neighbour = Neighbour { site, key, addresses, announced: vec![], kept: None, latest: None };
     let mut rows = vec![];
     for path in ledger_of_data::all_in(folder)?.iter().filter(|path| *path != ledger.path()) {
         rows.extend(SiteLedger::announced_in(path, name)?.into_iter().rev());

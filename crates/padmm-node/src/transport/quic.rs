@@ -10,11 +10,13 @@
 //! | who may begin a handshake | `door` |
 //! | what is done for the link to one neighbour | `drive` |
 //! | what is read, and who answers | `read` |
+//! | how neighbours are reached, for people who look | `route` |
 //! | which addresses the engine knows | `udp` |
 
 mod door;
 mod drive;
 mod read;
+mod route;
 mod udp;
 
 use std::collections::BTreeMap;
@@ -33,6 +35,8 @@ use zeroize::Zeroizing;
 
 use self::door::{Door, Place, Verdict};
 use self::drive::Driver;
+pub use self::route::Route;
+use self::route::Routes;
 use self::udp::{Udp, from_engine};
 use super::Transport;
 use crate::identity::PublicKey;
@@ -153,9 +157,15 @@ pub struct QuicTransport {
     believed: BelievedBy,
     close: Option<oneshot::Sender<bool>>,
     thread: Option<JoinHandle<()>>,
+    routes: Arc<Routes>,
 }
 
 impl QuicTransport {
+    /// How each neighbour that is connected now is reached.
+    pub fn routes(&self) -> BTreeMap<SiteIndex, Route> {
+        self.routes.now()
+    }
+
     /// Binds the socket and starts to dial.
     pub fn start(setup: QuicSetup) -> Result<Self, TransportError> {
         let (mut queues, mut receivers) = (BTreeMap::new(), vec![]);
@@ -170,21 +180,22 @@ impl QuicTransport {
         let (ready, started) = std::sync::mpsc::channel();
         let thread = |reason: std::io::Error| TransportError::Thread { reason: reason.to_string() };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(thread)?;
-        let (for_answers, for_links) = (queues.clone(), Arc::clone(&believed));
+        let routes = Arc::new(Routes::default());
+        let for_links = (queues.clone(), Arc::clone(&believed), Arc::clone(&routes));
         let run = move || {
             runtime.block_on(async move {
                 match bind(&setup).await {
                     Err(error) => drop(ready.send(Err(error))),
                     Ok(endpoint) => {
                         drop(ready.send(Ok(())));
-                        serve(endpoint, setup, receivers, (for_answers, for_links), closing).await;
+                        serve(endpoint, setup, receivers, for_links, closing).await;
                     }
                 }
             });
         };
         let thread = std::thread::Builder::new().name("network".into()).spawn(run).map_err(thread)?;
         started.recv().map_err(|e| TransportError::Thread { reason: e.to_string() })??;
-        Ok(Self { queues, believed, close: Some(close), thread: Some(thread) })
+        Ok(Self { queues, believed, close: Some(close), thread: Some(thread), routes })
     }
 
     /// Sends what is queued and closes; `done` tells neighbours that this site needs nothing more.
@@ -264,6 +275,7 @@ struct Shared {
     door: Door,
     /// For each neighbour: notified when the mailbox has room for it again.
     room: Arc<BTreeMap<SiteIndex, Notify>>,
+    routes: Arc<Routes>,
     strangers: AtomicU64,
     unacceptable: AtomicU64,
 }
@@ -287,7 +299,7 @@ async fn serve(
     endpoint: Endpoint,
     setup: QuicSetup,
     receivers: Vec<mpsc::Receiver<Posted>>,
-    (queues, believed): (BTreeMap<SiteIndex, mpsc::Sender<Posted>>, BelievedBy),
+    (queues, believed, routes): (BTreeMap<SiteIndex, mpsc::Sender<Posted>>, BelievedBy, Arc<Routes>),
     closing: oneshot::Receiver<bool>,
 ) {
     let QuicSetup { me, peers, largest_frame, outbox, mailbox, on_answer, .. } = setup;
@@ -307,6 +319,7 @@ async fn serve(
         believed,
         door,
         room,
+        routes,
         strangers,
         unacceptable,
     });

@@ -1,5 +1,6 @@
 //! `padmm site`: who this site is, and who the others are.
 
+use crate::status::{self, server};
 use crate::test_hooks::TestHooks;
 use anyhow::Context;
 use clap::{Args as ClapArgs, Subcommand};
@@ -13,8 +14,11 @@ use padmm_node::identity::{Cap, Card, Expiry, Home, Imported, InitRequest, SiteN
 use padmm_node::journal::{Journal, Level};
 use padmm_node::mailbox::Mailbox;
 use padmm_node::signals::stop_on_signal;
-use padmm_node::site::{DataChoice, Ended, OWN_MODEL, Outputs, RunOptions, Site, own_model};
+use padmm_node::site::{
+    DataChoice, Ended, OWN_MODEL, Outputs, RunOptions, Site, accepted_runs, own_model, status_of,
+};
 use serde_json::{Value, json};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -36,6 +40,15 @@ enum Action {
     Init(Init),
     /// Run an accepted plan with the other sites, or continue it
     Run(Run),
+    /// Say how far a run is, whom it waits for and what it has cost; also while it is going, and when it is over
+    Status {
+        /// The site's home: its folder of keys, plans and ledgers
+        #[arg(long, value_name = "DIR")]
+        home: PathBuf,
+        /// The name of the run; without it, the one that is going, or the only one
+        #[arg(long, value_name = "NAME")]
+        run: Option<SiteName>,
+    },
     /// Fit again what this site makes of a finished run's model for itself, from the records that it has now
     Own {
         /// The site's home: its folder of keys, plans and ledgers
@@ -130,6 +143,12 @@ struct Run {
     /// Do not fit a model for use inside this site when the run is over
     #[arg(long)]
     no_own_model: bool,
+    /// Serve a read-only status page, /metrics and /health at this address of this machine, such as 127.0.0.1:9100
+    #[arg(long, value_name = "IP:PORT")]
+    status: Option<SocketAddr>,
+    /// Allow an address for --status that other machines can reach: everybody who reaches it may read the page
+    #[arg(long, requires = "status")]
+    status_open: bool,
 }
 
 /// What a person says about records that no ledger of the site knows; `plan accept` and `site run` ask alike.
@@ -207,6 +226,10 @@ fn run_site(args: &Run, json: bool, hooks: &TestHooks) -> anyhow::Result<ExitCod
     let folder = site.folder().to_owned();
     let outputs = Arc::new(Outputs::new(&folder, site.name().as_str(), site.log_format()));
     let mailbox = site.mailbox();
+    if let Some(address) = args.status {
+        let bound = server::start(address, args.status_open, Arc::clone(&outputs))?;
+        outputs.log(Level::Info, "status", &format!("the status page is http://{bound}/"));
+    }
     stop_on_signal(Arc::clone(&mailbox))?;
     let ended = match site.run(&hooks.noise(), &options, Arc::clone(&outputs), Arc::clone(&mailbox)) {
         Ok(ended) => ended,
@@ -294,6 +317,7 @@ fn manage(action: Action, json: bool) -> anyhow::Result<()> {
             }
             print(&own_text(&path, &found))
         }
+        Action::Status { home, run } => show_status(&Home::open(&home)?, run, now, json),
         Action::Init(request) => init(request, now, json),
         Action::Card { file, home } => {
             let card = match (file, home) {
@@ -345,6 +369,32 @@ fn manage(action: Action, json: bool) -> anyhow::Result<()> {
             show(home.card(), &(said.to_owned() + &sendable(&home)), now, json)
         }
     }
+}
+
+fn show_status(home: &Home, run: Option<SiteName>, now: SystemTime, json: bool) -> anyhow::Result<()> {
+    let (found, is_alive) = match run {
+        Some(run) => status_of(home, &run, now)?,
+        None => {
+            let names = accepted_runs(home);
+            anyhow::ensure!(
+                !names.is_empty(),
+                "this site has accepted no plan yet: `padmm-site plan accept` does that"
+            );
+            let statuses = names.iter().map(|name| Ok(status_of(home, &SiteName::new(name.as_str())?, now)?));
+            let mut all = statuses.collect::<anyhow::Result<Vec<_>>>()?;
+            let at = all.iter().position(|(_, is_alive)| *is_alive).or((all.len() == 1).then_some(0));
+            let at = at.with_context(|| {
+                format!("no run is going, and there are several: name one with --run ({})", names.join(", "))
+            })?;
+            all.swap_remove(at)
+        }
+    };
+    if !json {
+        return print(&status::text(&found, is_alive));
+    }
+    let mut value = serde_json::to_value(&found)?;
+    value["alive"] = is_alive.into();
+    print_json(&value)
 }
 
 fn init(request: Init, now: SystemTime, json: bool) -> anyhow::Result<()> {

@@ -161,7 +161,12 @@ impl Driver {
         let site = self.peer.site;
         match output {
             LinkOutput::Dial { .. } => {}
-            LinkOutput::Promote { .. } => self.shared.mailbox.put(NetworkEvent::Connected { site }),
+            LinkOutput::Promote { connection } => {
+                if let Some(line) = lines.get(&connection) {
+                    self.shared.routes.put(site, &line.connection);
+                }
+                self.shared.mailbox.put(NetworkEvent::Connected { site });
+            }
             LinkOutput::Close { connection, why } => {
                 if let Some(line) = lines.remove(&connection) {
                     let why: &[u8] = match why {
