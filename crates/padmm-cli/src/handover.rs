@@ -8,8 +8,13 @@ use std::process::{Command, ExitCode};
 use padmm_commands::about;
 
 /// The subcommands that are handed over, and what `padmm --help` says about each.
-const SUBCOMMANDS: [(&str, &str); 4] =
-    [("site", about::SITE), ("plan", about::PLAN), ("ledger", about::LEDGER), ("audit", about::AUDIT)];
+const SUBCOMMANDS: [(&str, &str); 5] = [
+    ("site", about::SITE),
+    ("plan", about::PLAN),
+    ("ledger", about::LEDGER),
+    ("doctor", about::DOCTOR),
+    ("audit", about::AUDIT),
+];
 
 /// The command with the subcommands that are handed over, so that its help and its suggestions know of them.
 pub(crate) fn list(command: clap::Command) -> clap::Command {

@@ -85,7 +85,14 @@ fn the_program_on_the_path_serves_where_there_is_none_beside() {
 fn without_it_a_person_is_told_where_to_get_it_and_the_rest_works() {
     let folder = tempfile::tempdir().unwrap();
     let program = copy_into(folder.path());
-    for args in [&["site", "init"][..], &["plan"], &["ledger"], &["audit"], &["demo", "sites", "--quiet"]] {
+    for args in [
+        &["site", "init"][..],
+        &["plan"],
+        &["ledger"],
+        &["doctor"],
+        &["audit"],
+        &["demo", "sites", "--quiet"],
+    ] {
         let output = run(&program, folder.path(), args);
         let text = String::from_utf8(output.stderr).unwrap();
         assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{args:?}: {text}");
@@ -99,7 +106,7 @@ fn without_it_a_person_is_told_where_to_get_it_and_the_rest_works() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("cannot be started"));
     assert!(run(&program, folder.path(), &["account", "--json"]).status.success());
     let help = run(&program, folder.path(), &["--help"]);
-    for name in ["site", "plan", "ledger", "audit", "demo", "simulate"] {
+    for name in ["site", "plan", "ledger", "doctor", "audit", "demo", "simulate"] {
         let is_listed = |line: &&str| line.trim_start().starts_with(&format!("{name} "));
         assert!(lines(&help).iter().any(is_listed), "{name}: {}", String::from_utf8_lossy(&help.stdout));
     }

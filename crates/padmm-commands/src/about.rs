@@ -7,6 +7,9 @@ pub const PLAN: &str = "What sites agree to: make a plan, see what it costs, acc
 /// `padmm-site ledger`, which `padmm ledger` hands over to.
 pub const LEDGER: &str =
     "What a site has spent and released: show, verify or export it, or set the site's cap";
+/// `padmm-site doctor`, which `padmm doctor` hands over to.
+pub const DOCTOR: &str =
+    "Whether a site can run, before anything is spent: home, disk, ledger, plan, network, records";
 /// `padmm-site audit`, which `padmm audit` hands over to.
 pub const AUDIT: &str = "Attack this program: whether its releases tell more about a record than is promised";
 /// `demo` of both programs; that of `padmm` compares with the simulator.

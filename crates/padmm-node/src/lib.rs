@@ -10,6 +10,7 @@
 //! | a site at work | [`site`] |
 //! | one site's side of a run, without sockets and clocks | [`session`] |
 //! | what it writes down | [`journal`] |
+//! | whether it can run, before anything is spent | [`doctor`] |
 //! | what travels between two sites | [`frame`] |
 //! | when a neighbour is dialled, and which frames are on their way to it | [`link`] |
 //! | how it gets there | [`transport`], from the [`outbox`] of one site to the [`mailbox`] of another |
@@ -22,6 +23,7 @@
 
 pub mod clock;
 pub mod contract;
+pub mod doctor;
 pub mod fault;
 pub mod frame;
 pub mod identity;

@@ -37,6 +37,8 @@ enum Command {
     Plan(Box<cmd::plan::Args>),
     #[command(about = about::LEDGER)]
     Ledger(cmd::ledger::Args),
+    #[command(about = about::DOCTOR)]
+    Doctor(cmd::doctor::Args),
     #[command(about = about::AUDIT)]
     Audit(cmd::audit::Args),
     #[command(about = about::DEMO)]
@@ -77,6 +79,7 @@ pub fn main_with(hooks: &TestHooks) -> ExitCode {
 fn run(command: Command, hooks: &TestHooks) -> anyhow::Result<ExitCode> {
     match command {
         Command::Site(args) => return cmd::site::run(args, hooks),
+        Command::Doctor(args) => return cmd::doctor::run(&args),
         Command::Audit(args) => return cmd::audit::run(&args, hooks),
         Command::Plan(args) => cmd::plan::run(*args),
         Command::Ledger(args) => cmd::ledger::run(args),

@@ -20,7 +20,9 @@ fn nothing_is_simulated_here() {
     }
     let help = ok(folder.path(), &["--help"]);
     let listed = |name: &str| help.lines().any(|line| line.trim_start().starts_with(&format!("{name} ")));
-    let own = ["site", "plan", "ledger", "audit", "demo", "account", "advise", "data", "schema", "predict"];
+    let own = [
+        "site", "plan", "ledger", "doctor", "audit", "demo", "account", "advise", "data", "schema", "predict",
+    ];
     for own in own.into_iter().chain(["evaluate", "own"]) {
         assert!(listed(own), "{own} is not in {help}");
     }

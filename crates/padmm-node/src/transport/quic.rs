@@ -9,12 +9,14 @@
 //! |---|---|
 //! | who may begin a handshake | `door` |
 //! | what is done for the link to one neighbour | `drive` |
+//! | what is asked of a neighbour before a run | `probe` |
 //! | what is read, and who answers | `read` |
 //! | how neighbours are reached, for people who look | `route` |
 //! | which addresses the engine knows | `udp` |
 
 mod door;
 mod drive;
+mod probe;
 mod read;
 mod route;
 mod udp;
@@ -35,6 +37,7 @@ use zeroize::Zeroizing;
 
 use self::door::{Door, Place, Verdict};
 use self::drive::Driver;
+pub use self::probe::{Probed, Prober, Unreached, probe};
 pub use self::route::Route;
 use self::route::Routes;
 use self::udp::{Udp, from_engine};
@@ -253,7 +256,7 @@ async fn bind(setup: &QuicSetup) -> Result<Endpoint, TransportError> {
         .build();
     Endpoint::builder(presets::Minimal)
         .secret_key(iroh::SecretKey::from_bytes(&setup.secret))
-        .alpns(vec![PROTOCOL.to_vec()])
+        .alpns(vec![PROTOCOL.to_vec(), probe::PROTOCOL.to_vec()])
         .relay_mode(relay_mode)
         .clear_address_lookup()
         .transport_config(config)
@@ -409,6 +412,9 @@ async fn shake_hands(
     drop(place);
     let key = connection.remote_id();
     match doors.get(key.as_bytes()) {
+        Some(_) if connection.alpn() == probe::PROTOCOL => {
+            probe::answer(&connection, shared.outbox.origin()).await;
+        }
         Some(door) => drop(door.send(connection).await),
         None => {
             shared
