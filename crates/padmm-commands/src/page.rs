@@ -147,7 +147,11 @@ impl Page {
     /// The page as a program serves it that changes what is on it: it asks for itself again every so many seconds, and says so if nobody
     /// answers any more. Without scripts the browser loads it again.
     pub fn to_live_html(&self, seconds: u32) -> String {
-        let head = format!("<noscript><meta http-equiv=\"refresh\" content=\"{seconds}\"></noscript>\n");
+        // Times stand in the first column, and are read at a glance only if they stay on one line.
+        let head = format!(
+            "<noscript><meta http-equiv=\"refresh\" content=\"{seconds}\"></noscript>\n\
+             <style>th[scope=row] {{ white-space: nowrap; }}</style>\n"
+        );
         let script = LIVE.replace("SECONDS", &seconds.to_string());
         self.html(LIVE_POLICY, &head, &script)
     }

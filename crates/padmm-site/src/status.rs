@@ -7,7 +7,7 @@ pub(crate) mod server;
 use padmm_commands::table::{align_right, plain};
 use padmm_core::printable::printable;
 use padmm_node::site::{NeighbourStatus, SiteState, SiteStatus, utc};
-use padmm_privacy::words::{epsilon_text, lower_text};
+use padmm_privacy::words::{delta_text, epsilon_text, lower_text};
 
 /// After so many seconds without a word from the session, people are told that it computes.
 const QUIET: u64 = 5;
@@ -60,13 +60,17 @@ fn free(status: &SiteStatus) -> String {
 /// What was spent and what is left, each rounded to the safe side.
 fn epsilons(status: &SiteStatus) -> Vec<(String, String)> {
     let privacy = &status.privacy;
-    let fact = |name: &str, value: String| (name.to_owned(), value);
+    // The plan's δ and the cap's may differ, and numbers at different δ are not compared by eye.
+    let fact = |name: &str, value: String, delta: f64| {
+        (name.to_owned(), format!("{value} at δ = {}", delta_text(delta)))
+    };
+    let (cap, plan) = (privacy.delta_cap, privacy.delta_plan);
     vec![
-        fact("ε of this run so far", epsilon_text(privacy.epsilon_run)),
-        fact("ε of the whole plan", epsilon_text(privacy.epsilon_plan)),
-        fact("ε of all runs on these records", epsilon_text(privacy.epsilon_spent)),
-        fact("Cap", epsilon_text(privacy.epsilon_cap)),
-        fact("Left of the cap, at least", lower_text(privacy.epsilon_left())),
+        fact("ε of this run so far", epsilon_text(privacy.epsilon_run), cap),
+        fact("ε of the whole plan", epsilon_text(privacy.epsilon_plan), plan),
+        fact("ε of all runs on these records", epsilon_text(privacy.epsilon_spent), cap),
+        fact("cap of all runs", epsilon_text(privacy.epsilon_cap), cap),
+        fact("cap minus spent", lower_text(privacy.epsilon_left()), cap),
     ]
 }
 

@@ -9,11 +9,12 @@ pub(crate) use common::{PROGRAM, SCHEMA, table};
 use common::{ok, refused};
 use pair::{Pair, RUN};
 
-const FORGED: &str = "info    north: round 3 of 5: epsilon so far 0.0000";
+const FORGED: &str = "info north: epsilon so far 0.0000";
 const BREAKS: [&str; 6] = ["\n", "\r", "\u{1b}[2K\u{1b}[1A", "\u{85}", "\u{2028}", "\u{202e}"];
 
+/// A text in quotation marks as TOML reads it, keys included, which take one line.
 fn quoted(text: &str) -> String {
-    toml::Value::String(text.to_owned()).to_string()
+    serde_json::to_string(text).unwrap()
 }
 
 /// One line, as `refused` has seen to, that tells of the forged one and drives no terminal.

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use quinn::crypto::rustls::QuicClientConfig;
+use quinn::rustls::client::ResolvesClientCert;
 use quinn::rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use quinn::rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use quinn::rustls::sign::CertifiedKey;
 use quinn::rustls::{self, DigitallySignedStruct, SignatureScheme};
 
 use super::*;
@@ -56,7 +58,7 @@ fn a_strangers_reason_cannot_write_a_line_of_the_log() {
             .unwrap()
             .dangerous()
             .with_custom_certificate_verifier(Arc::new(Complainer))
-            .with_no_client_auth();
+            .with_client_cert_resolver(Arc::new(Complainer));
         client.alpn_protocols = vec![b"padmm/2".to_vec()];
         let mut dialler = quinn::Endpoint::client("127.0.0.1:0".parse().unwrap()).unwrap();
         let config = QuicClientConfig::try_from(client).unwrap();
@@ -106,6 +108,21 @@ impl ServerCertVerifier for Complainer {
     }
 
     fn requires_raw_public_keys(&self) -> bool {
+        true
+    }
+}
+
+/// Sites use bare keys at both ends; this one is never asked for its own.
+impl ResolvesClientCert for Complainer {
+    fn resolve(&self, _: &[&[u8]], _: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
+        None
+    }
+
+    fn only_raw_public_keys(&self) -> bool {
+        true
+    }
+
+    fn has_certs(&self) -> bool {
         true
     }
 }

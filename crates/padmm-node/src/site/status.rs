@@ -142,7 +142,8 @@ pub struct PrivacyStatus {
 }
 
 impl PrivacyStatus {
-    /// What a further run may certainly cost: privacy losses of several runs add up to no more than their sum.
+    /// The cap minus what was spent. It is no budget for a further run: losses at one δ do not simply add up, and may come to more than
+    /// their sum where each is small.
     pub fn epsilon_left(&self) -> f64 {
         (self.epsilon_cap - self.epsilon_spent).max(0.0)
     }

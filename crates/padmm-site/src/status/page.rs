@@ -2,10 +2,14 @@
 
 use padmm_commands::page::{Block, CalloutKind, Column, Page, Section, Table};
 use padmm_node::site::{SiteState, SiteStatus};
-use padmm_privacy::words::delta_text;
 
 use super::{ago, epsilons, free, how, left_lines, sentence};
 
+/// Below the numbers about privacy.
+const NOTE: &str = "Every cost is rounded so that the true one is not above it. Privacy losses do not simply add up: what a \
+                    further plan would cost together with all this is said by padmm-site plan accept and padmm-site doctor.";
+/// Of what left, and of the log: more than fits a screen is read in the files.
+const MOST_ROWS: usize = 20;
 /// How often the page looks for something new.
 const EVERY_SECONDS: u32 = 2;
 
@@ -69,9 +73,19 @@ fn page(status: &SiteStatus) -> Page {
         &["At", "What", "Turn", "To", "Bytes", "SHA-256"],
     );
     left.rows = left_lines(status);
+    left.rows.truncate(MOST_ROWS);
+    let left = match left.rows.is_empty() {
+        true => Block::Text("Nothing has left this site since it was started.".to_owned()),
+        false => Block::Table(left),
+    };
     let mut log = names("The newest lines of the log.", &["At", "Level", "Message"]);
-    log.rows =
-        status.log.iter().rev().map(|l| vec![l.at.clone(), l.level.clone(), l.message.clone()]).collect();
+    log.rows = status
+        .log
+        .iter()
+        .rev()
+        .take(MOST_ROWS)
+        .map(|l| vec![l.at.clone(), l.level.clone(), l.message.clone()])
+        .collect();
     let mut certificates = names("", &["Site", "Valid until"]);
     for c in &status.certificates {
         if c.soon {
@@ -89,20 +103,11 @@ fn page(status: &SiteStatus) -> Page {
         sections: vec![
             now,
             section("Neighbours", vec![Block::Table(neighbours)]),
-            section("Privacy", vec![Block::Facts(epsilons(status)), Block::Text(privacy_note(status))]),
-            section("What left this site", vec![Block::Table(left)]),
+            section("Privacy", vec![Block::Facts(epsilons(status)), Block::Text(NOTE.to_owned())]),
+            section("What left this site", vec![left]),
             section("Certificates", vec![Block::Table(certificates)]),
             section("Log", vec![Block::Table(log)]),
         ],
         footer: format!("padmm-site {}, plan {}", status.program, status.plan),
     }
-}
-
-fn privacy_note(status: &SiteStatus) -> String {
-    format!(
-        "Costs so far and the cap are at δ = {}, the plan's at δ = {}. Every number is rounded so that the true cost is not above it; several \
-         runs together cost at most the sum of what each costs.",
-        delta_text(status.privacy.delta_cap),
-        delta_text(status.privacy.delta_plan)
-    )
 }
