@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 use padmm_core::message::{SiteIndex, Stage};
 use padmm_node::fault;
 use padmm_node::frame::Frame;
-use padmm_node::journal::{Journal, Level, Sent};
+use padmm_node::journal::{EgressError, Journal, Level, Sent};
 use padmm_node::ledger::{Opening, SiteLedger};
 use padmm_node::session::{Session, SessionError};
 use padmm_node::site::NoiseProvider;
@@ -83,7 +83,9 @@ struct Silent;
 
 impl Journal for Silent {
     fn log(&self, _: Level, _: &'static str, _: &str) {}
-    fn sent(&self, _: &Sent<'_>) {}
+    fn sent(&self, _: &Sent<'_>) -> Result<(), EgressError> {
+        Ok(())
+    }
 }
 
 struct Process {

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use iroh::endpoint::{Connection, ConnectionError, VarInt, presets};
@@ -17,6 +18,7 @@ use tokio::time::timeout;
 use zeroize::Zeroizing;
 
 use super::route::Route;
+use super::udp::{Udp, to_engine};
 use super::{PeerAddress, STRANGER, TransportError, relay_url};
 use crate::frame::Origin;
 use crate::identity::to_hex;
@@ -107,9 +109,9 @@ async fn ask_all(prober: Prober) -> Result<Found, TransportError> {
         .secret_key(iroh::SecretKey::from_bytes(&prober.secret))
         .relay_mode(relay_mode)
         .clear_address_lookup()
+        // As in a run: the engine knows no address of this machine to tell.
         .clear_ip_transports()
-        .bind_addr(listen)
-        .map_err(|e| failed(format!("{e}")))?
+        .add_custom_transport(Arc::new(Udp { listen }))
         .bind()
         .await
         .map_err(|e| failed(format!("{e:#}")))?;
@@ -135,7 +137,7 @@ async fn ask(endpoint: &Endpoint, peer: &PeerAddress) -> Result<Probed, Unreache
     let (mut addresses, mut unresolved) = (vec![], vec![]);
     for address in &peer.addresses {
         match tokio::net::lookup_host(address).await {
-            Ok(found) => addresses.extend(found.map(TransportAddr::Ip)),
+            Ok(found) => addresses.extend(found.map(|a| TransportAddr::Custom(to_engine(a)))),
             Err(error) => unresolved.push(format!("{address} ({error})")),
         }
     }
