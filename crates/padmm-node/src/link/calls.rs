@@ -10,7 +10,7 @@ const SLOWEST_CALL: Duration = Duration::from_millis(500);
 /// The longest wait for one that has refused us.
 const SLOWEST_REFUSED: Duration = Duration::from_secs(60);
 /// By how much the end that dials first is ahead of the other, so that there is one connection and not two.
-const HEAD_START: Duration = Duration::from_secs(1);
+const HEAD_START: Duration = Duration::from_millis(500);
 /// How long a call may take. A packet that starts a handshake is repeated more and more slowly, so a short call that is followed by
 /// another finds a line that was mended sooner; every third is for a way that is long.
 const SHORT_CALL: Duration = Duration::from_secs(2);
