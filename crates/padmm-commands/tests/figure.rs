@@ -135,7 +135,7 @@ fn text_is_escaped() {
     let svg = assert_sound(&Figure { title: "R&D \u{0}".into(), ..figure(vec![panel]) });
     let document = roxmltree::Document::parse(&svg).unwrap();
     let texts: Vec<&str> = document.descendants().filter_map(|n| n.text()).collect();
-    for wanted in ["a < b & \"c\"", "<script>", "x > 'y'", "R&D "] {
+    for wanted in ["a < b & \"c\"", "<script>", "x > 'y'", "R&D \\u{0}"] {
         assert!(texts.contains(&wanted), "{wanted} in {texts:?}");
     }
     assert!(document.descendants().all(|n| n.tag_name().name() != "script"));
