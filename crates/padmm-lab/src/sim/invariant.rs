@@ -57,6 +57,11 @@ pub enum Invariant {
         /// The other.
         neighbour: &'static str,
     },
+    /// What was sent is not sent again and again.
+    FewCopies {
+        /// How often a byte was sent on average.
+        copies: f64,
+    },
     /// A site has one model, however often it is started.
     OneModel {
         /// Whose model changed.
@@ -86,6 +91,7 @@ impl fmt::Display for Invariant {
             Self::OppositeDuals { site, neighbour } => {
                 write!(f, "the duals of {site} and {neighbour} are not opposite")
             }
+            Self::FewCopies { copies } => write!(f, "every byte was sent {copies:.1} times on average"),
             Self::OneModel { site } => write!(f, "{site} has two models"),
             Self::AsIfQuiet { site } => write!(f, "the model of {site} is not that of a quiet run"),
         }

@@ -42,6 +42,8 @@ pub struct Report {
     pub as_if_quiet: u64,
     /// Sites that others continued without.
     pub departures: u64,
+    /// How often a byte was sent on average, in the schedule where that was most.
+    pub most_copies: f64,
     /// What was broken, by which schedule.
     pub violations: Vec<Violation>,
 }
@@ -115,6 +117,7 @@ impl Report {
         self.disk_faults += tally.disk_faults;
         self.as_if_quiet += u64::from(tally.is_as_if_quiet);
         self.departures += tally.departures;
+        self.most_copies = self.most_copies.max(tally.copies);
         self.violations.extend(violation);
     }
 }
