@@ -29,6 +29,9 @@ struct Sim {
     /// How long to play, for a night
     #[arg(long)]
     hours: Option<f64>,
+    /// How many schedules to play at most
+    #[arg(long)]
+    schedules: Option<u64>,
     /// Play the schedule of this seed alone
     #[arg(long)]
     seed: Option<u64>,
@@ -53,7 +56,7 @@ fn main() -> ExitCode {
     let extent = Extent {
         seed: sim.seed.unwrap_or(sim.from),
         time: Duration::from_secs_f64(seconds),
-        schedules: if sim.seed.is_some() { 1 } else { u64::MAX },
+        schedules: if sim.seed.is_some() { 1 } else { sim.schedules.unwrap_or(u64::MAX) },
         threads: if sim.seed.is_some() { 1 } else { sim.threads.unwrap_or(cores) },
     };
     let bar = progress();
