@@ -31,7 +31,7 @@ pub fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
     write(&printable_json(&format!("{}\n", serde_json::to_string_pretty(value)?)))
 }
 
-/// Writes to standard error, for people; like [`print`].
+/// Writes to standard error, for people; like [`print()`].
 pub fn warn(text: &str) {
     // Whoever closed it does not want to be warned.
     let _ = std::io::stderr().lock().write_all(printable_lines(text).as_bytes());
