@@ -19,11 +19,11 @@ use serde::Serialize;
 
 use crate::algorithm::newton::picked;
 use crate::algorithm::noise_factor;
-use crate::algorithm::{AlgorithmKind, CONSENSUS_NEWTON, P_ADMM};
+use crate::algorithm::{AlgorithmKind, CONSENSUS_NEWTON, P_ADMM, PRIVATE_GRADIENT};
 use crate::calibration::{CalibrationError, NetworkFacts};
 use crate::data::Dataset;
 use crate::plan::{Plan, PlanDraft, PlanError, SiteWeights};
-use rehearse::{Outcome, Population, admm, is_newton};
+use rehearse::{Outcome, Population, admm};
 
 pub use recommend::{NOISY, Recommended, is_mostly_noise, recommend, recommended_weights};
 pub use sites::{Alternative, SiteAdvice};
@@ -212,7 +212,7 @@ pub fn advise(question: &Question<'_>) -> Result<Advice, AdviceError> {
     let kinds: Vec<AlgorithmKind> = match question.effort {
         Effort::Quick => vec![question.plan.settings().algorithm],
         Effort::Full if recommended.kind() == P_ADMM => vec![P_ADMM],
-        Effort::Full => vec![CONSENSUS_NEWTON, P_ADMM],
+        Effort::Full => vec![CONSENSUS_NEWTON, PRIVATE_GRADIENT, P_ADMM],
     };
     let epsilons = rehearsals.epsilons();
     for kind in &kinds {
@@ -223,7 +223,13 @@ pub fn advise(question: &Question<'_>) -> Result<Advice, AdviceError> {
     let mut by_rounds = vec![];
     if question.effort == Effort::Full {
         for kind in &kinds {
-            let rounds: &[u32] = if *kind == P_ADMM { &[10, 25, 50, 100] } else { &[3, 5, 9, 17, 25] };
+            let rounds: &[u32] = if *kind == CONSENSUS_NEWTON {
+                &[3, 5, 9, 17, 25]
+            } else if *kind == PRIVATE_GRADIENT {
+                &[8, 16, 32, 64]
+            } else {
+                &[10, 25, 50, 100]
+            };
             for &rounds in rounds {
                 by_rounds.push(rehearsals.expected(*kind, plan_epsilon, Some(rounds))?);
             }
@@ -350,7 +356,9 @@ impl Rehearsals<'_> {
     /// Runs of one method at one budget, on all populations.
     fn models(&self, plan: &Plan) -> Result<Vec<(usize, Vec<f64>)>, AdviceError> {
         let (question, settings) = (self.question, plan.settings());
-        let n_runs = match (is_newton(plan), question.network.n_records.len()) {
+        // One run of these is a few passes over the population, however many sites there are.
+        let at_one_point = [CONSENSUS_NEWTON, PRIVATE_GRADIENT].contains(&settings.algorithm);
+        let n_runs = match (at_one_point, question.network.n_records.len()) {
             (true, _) => 4,
             (false, ..FEW_SITES) => 3,
             (false, _) => 1,
@@ -362,8 +370,8 @@ impl Rehearsals<'_> {
         runs.into_par_iter()
             .map(|(k, run)| {
                 let (population, seed) = (&self.populations[k], 1000 * k as u64 + run);
-                let model = if is_newton(plan) {
-                    population.newton(question, factor, mu, Some(settings.rounds), seed)
+                let model = if at_one_point {
+                    population.at_one_point(question, plan, factor, mu, seed)
                 } else {
                     admm(population, plan, question.network, seed)?
                 };
@@ -464,10 +472,11 @@ fn traffic(question: &Question<'_>, frontier: &[Expected]) -> Vec<Traffic> {
     let n_sites = network.n_records.len() as u64;
     let of = |e: &Expected| {
         let message = 8 * p + ENVELOPE;
-        let (turns, messages) = if e.algorithm == CONSENSUS_NEWTON.name() {
+        let (turns, messages) = if e.algorithm != P_ADMM.name() {
             // Every release goes over every edge at most once in each direction; stage 0 is twice as long.
             let passed_on = if degree + 1 == n_sites { 1 } else { n_sites };
-            (e.rounds, u64::from(e.rounds + 1) * passed_on * degree)
+            let stage_0 = u32::from(e.algorithm == CONSENSUS_NEWTON.name());
+            (e.rounds, u64::from(e.rounds + stage_0) * passed_on * degree)
         } else {
             let contraction = crate::graph::gossip_contraction(network.graph);
             let turns = e.rounds + crate::graph::gossip_rounds(contraction, 1e-6, 1000) as u32;

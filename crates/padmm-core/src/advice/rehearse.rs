@@ -4,8 +4,8 @@ use rayon::prelude::*;
 
 use super::population::{Maker, Normal, worth};
 use super::{AdviceError, Question, Signal};
-use crate::algorithm::CONSENSUS_NEWTON;
 use crate::algorithm::newton::Rehearsal;
+use crate::algorithm::{CONSENSUS_NEWTON, private_gradient};
 use crate::calibration::{Calibration, NetworkFacts};
 use crate::data::{Dataset, Row};
 use crate::objective::{Objective, ObjectiveBuffers, Part};
@@ -102,13 +102,13 @@ impl Population {
         }
     }
 
-    /// A model of consensus Newton; the run number decides its noise.
-    pub(super) fn newton(
+    /// A model of consensus Newton, or of private gradients; the run number decides its noise.
+    pub(super) fn at_one_point(
         &self,
         question: &Question<'_>,
+        plan: &Plan,
         noise_factor: f64,
         mu: f64,
-        rounds: Option<u32>,
         run: u64,
     ) -> Vec<f64> {
         let space = question.network.space;
@@ -119,10 +119,14 @@ impl Population {
             regularizer: &self.penalty,
             noise_factor,
             mu,
-            rounds,
+            rounds: Some(plan.settings().rounds),
         };
         let mut normal = Normal::new(0x6e65_7774 + run);
-        rehearsal.run(&mut || normal.draw())
+        if is_newton(plan) {
+            rehearsal.run(&mut || normal.draw())
+        } else {
+            private_gradient::rehearse(&rehearsal, &mut || normal.draw())
+        }
     }
 
     /// What a site of `n` records learns alone, and with the joint model: areas under the ROC curve. How far each model is drawn, to zero

@@ -28,7 +28,7 @@ mod gradient_step;
 mod linearized;
 pub(crate) mod newton;
 mod padmm;
-mod private_gradient;
+pub(crate) mod private_gradient;
 mod shared_point;
 mod shared_work;
 mod spec;

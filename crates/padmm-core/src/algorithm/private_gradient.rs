@@ -18,6 +18,7 @@ use padmm_privacy::{
     Budget, ClippedSum, Computed, Drawn, PrivacyError, PublicVector, SumRound, SumSchedule, Terms, gdp_mu,
 };
 
+use super::newton::Rehearsal;
 use super::shared_point::{self, LONGEST_MODEL, Voices, digest, sum_over_records};
 use super::{
     Algorithm, AlgorithmInputs, AlgorithmKind, AlgorithmSpec, Audience, Description, GraphNeeded, Guarantee,
@@ -25,6 +26,8 @@ use super::{
 };
 use crate::agent::AgentError;
 use crate::calibration::{CalibrationInputs, NetworkFacts, SiteCalibration};
+use crate::data::Row;
+use crate::loss::Loss;
 use crate::message::StateDigest;
 use crate::plan::PlanDraft;
 use crate::vector::{norm, norm_up, sum_of_squares};
@@ -60,20 +63,26 @@ impl Rule {
     ) -> Result<Self, PrivacyError> {
         let mu = gdp_mu(Budget::new(settings.epsilon, settings.delta)?).value();
         let noise_factor = shared_point::noise_factor(settings.weights, n_records);
-        let (slope, curvature) = (settings.loss.slope_bound(), settings.loss.curvature_bound());
+        let rounds = Some(settings.rounds).filter(|rounds| *rounds > 0);
+        Ok(Self::pick(settings.loss, p, norm_bound, noise_factor / mu, rounds))
+    }
+
+    /// For noise of `A/μ`, in these rounds or in as many as are best.
+    fn pick(loss: Loss, p: usize, norm_bound: f64, noise: f64, rounds: Option<u32>) -> Self {
+        let (slope, curvature) = (loss.slope_bound(), loss.curvature_bound());
         let (slope, curvature) = (slope.unwrap_or(1.0), curvature.unwrap_or(1.0));
         let p = p as f64;
-        let nu = p * noise_factor / mu;
+        let nu = p * noise;
         let clip = slope * norm_bound * (0.186 / libm::cbrt(nu)).clamp(0.25, 1.0);
-        let noise = 2.0 * clip * noise_factor / mu;
+        let noise = 2.0 * clip * noise;
         let typical = TYPICAL_CURVATURE * curvature * norm_bound * norm_bound / p;
         let signal = typical * typical * PRIOR / (norm_bound * norm_bound);
         let time = libm::log(1.0 + signal / (noise * noise)) / typical;
         let steepest = curvature * norm_bound * norm_bound;
         let by_rule = (8.0 * time * steepest).sqrt().ceil().clamp(FEWEST_ROUNDS, MOST_ROUNDS) as u32;
-        let rounds = if settings.rounds > 0 { settings.rounds } else { by_rule };
+        let rounds = rounds.unwrap_or(by_rule);
         let step = (1.0 / steepest).min(8.0 * time / f64::from(rounds).powi(2));
-        Ok(Self { clip, rounds, step })
+        Self { clip, rounds, step }
     }
 }
 
@@ -144,6 +153,39 @@ impl Algorithm for PrivateGradientState {
     fn drop_edge(&mut self, slot: usize) {
         self.voices.drop(slot);
     }
+}
+
+/// A run on records that nobody has to protect, to see beforehand what real ones may come to: the model that sites would keep, for noise
+/// made of these standard normal numbers.
+pub(crate) fn rehearse(rehearsal: &Rehearsal<'_>, normal: &mut dyn FnMut() -> f64) -> Vec<f64> {
+    let &Rehearsal { records, loss, regularizer, noise_factor, mu, rounds, .. } = rehearsal;
+    let p = records.n_features();
+    let rule = Rule::pick(loss, p, records.norm_bound(), noise_factor / mu, rounds);
+    let n_records = 1.0 / noise_factor;
+    let deviation = 2.0 * f64::from(rule.rounds).sqrt() / mu;
+    let mut state = PrivateGradientState {
+        rule,
+        voices: Voices::equal(1, n_records),
+        noise: vec![deviation; rule.rounds as usize],
+        shrinks: regularizer.prox_by_coordinate(rule.step, p),
+        point: vec![0.0; p],
+        digest: StateDigest::default(),
+        model: PublicVector::zeros(p),
+    };
+    let length = |row: Row<'_>| {
+        row.scale * (sum_of_squares(row.numeric) + row.hot.len() as f64).sqrt().max(f64::MIN_POSITIVE)
+    };
+    let caps: Vec<f64> = records.rows().map(|row| rule.clip / length(row)).collect();
+    for turn in 1..=rule.rounds {
+        let mean = rehearsal.mean_gradient(&caps, &state.point);
+        let mut release = PublicVector::zeros(p);
+        release.rewrite(|release| {
+            let noisy = mean.iter().map(|m| n_records * m / rule.clip + deviation * normal());
+            release.iter_mut().zip(noisy).for_each(|(r, v)| *r = v);
+        });
+        state.finish_turn(turn, Some(&release), &[]);
+    }
+    state.model.as_slice().to_vec()
 }
 
 impl AlgorithmSpec for PrivateGradient {

@@ -1,4 +1,5 @@
-//! A run of consensus Newton on made-up records, to see beforehand what real ones may come to (`advice`).
+//! A run on made-up records, to see beforehand what real ones may come to (`advice`): by consensus Newton here, by private gradients in
+//! their own file.
 //!
 //! All of a run's noise enters through `A = √Σ(ω_i/n_i)²`, so a network is as good as one site of `1/A` records: its releases have the law
 //! of the sum of all sites'. What follows a release is the code of a real run.
@@ -90,7 +91,7 @@ impl Rehearsal<'_> {
     }
 
     /// The mean of `clip(ℓ'(aᵀx), ± cap) a`.
-    fn mean_gradient(&self, caps: &[f64], point: &[f64]) -> Vec<f64> {
+    pub(in crate::algorithm) fn mean_gradient(&self, caps: &[f64], point: &[f64]) -> Vec<f64> {
         let (mut mean, share) = (vec![0.0; point.len()], 1.0 / caps.len() as f64);
         for (row, cap) in self.records.rows().zip(caps) {
             let numbers: f64 = row.numeric.iter().zip(point).map(|(v, x)| v * x).sum();
