@@ -181,7 +181,7 @@ class _PrivateADMM(BaseEstimator):
         return int(check_random_state(self.random_state).randint(2**31 - 1)), noise
 
     def _manner(self) -> dict[str, Any]:
-        return manner_of(self.progress, threads=self.n_jobs, reference=False, rank_rounds=False)
+        return manner_of(self.progress, threads=self.n_jobs, optimum=False, reference=False, rank_rounds=False)
 
     # -- fitting
 

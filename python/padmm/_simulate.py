@@ -95,9 +95,10 @@ class Simulation:
         return found
 
     @property
-    def excess_loss(self) -> float:
-        """How far the kept model's loss is above the pooled optimum's, as a part of it. It leaves out the regulariser, so it can be
-        below zero and flatters noisy models: see :attr:`excess_objective`."""
+    def excess_loss(self) -> float | None:
+        """How far the kept model's loss is above the pooled optimum's, as a part of it; none of an estimator's fit, which does not look
+        for the optimum. It leaves out the regulariser, so it can be below zero and flatters noisy models: see
+        :attr:`excess_objective`."""
         return self._inner.excess_loss
 
     @property
@@ -140,7 +141,7 @@ class Simulation:
             "pooled_loss": summary["pooled_loss"],
             "model_loss": summary["model_loss"],
             "model_objective": summary["model_objective"],
-            "optimum": {key: record["optimum"][key] for key in ("loss", "objective")},
+            "optimum": record["optimum"] and {key: record["optimum"][key] for key in ("loss", "objective")},
             "accuracy": mean("accuracy"),
             "majority_accuracy": self.majority_accuracy,
             "auc": mean("auc"),
@@ -216,7 +217,7 @@ def simulate(
     given = plan.given
     named_sites = given.get("split") == "site" or (by_site and "agents" not in given and "split" not in given)
     plan = plan.with_(**graph_settings(given.get("graph"), named_sites, given.get("agents")))
-    manner = manner_of(progress, threads=threads, reference=reference, rank_rounds=rank_rounds)
+    manner = manner_of(progress, threads=threads, optimum=True, reference=reference, rank_rounds=rank_rounds)
     try:
         result = Simulation(_padmm.simulate(plan.json(), manner, **source))
     finally:

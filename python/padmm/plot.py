@@ -68,7 +68,9 @@ def convergence(
     if reference and len(result.reference_trace):
         ax.plot(*_by_round(result.reference_trace, measure)[:2], color="0.5", linestyle="--", label="without noise")
     if measure.endswith("loss"):
-        ax.axhline(result.record["optimum"]["loss"], color="0.7", linewidth=0.8, label="pooled optimum")
+        optimum = result.record["optimum"]
+        if optimum is not None:
+            ax.axhline(optimum["loss"], color="0.7", linewidth=0.8, label="pooled optimum")
     ax.set_xlabel("round")
     ax.set_ylabel(LABELS.get(measure, measure))
     ax.legend()

@@ -5,6 +5,8 @@ use padmm_privacy::SensitivityBasis;
 use padmm_sim::metrics::RoundMetrics;
 use padmm_sim::record::{MeanStd, Record};
 
+use crate::reproduce::figures::optimum_line;
+
 /// Loss against rounds, ε against rounds, and each round's charge.
 pub(crate) fn figure(record: &Record) -> Figure {
     let settings = record.setting.plan.settings();
@@ -105,10 +107,7 @@ fn loss(record: &Record) -> Panel {
         x_label: "round".into(),
         y_label: "mean loss of a record".into(),
         series,
-        references: vec![HLine {
-            label: format!("pooled optimum {:.4}", record.optimum.loss),
-            y: record.optimum.loss,
-        }],
+        references: optimum_line(record),
         ..Panel::default()
     }
 }

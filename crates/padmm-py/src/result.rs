@@ -79,7 +79,7 @@ impl SimulationResult {
 
     /// How far the kept model's loss is above the pooled optimum's, as a part of it.
     #[getter]
-    fn excess_loss(&self) -> f64 {
+    fn excess_loss(&self) -> Option<f64> {
         self.finished.record.excess_loss()
     }
 

@@ -28,7 +28,7 @@ const COLUMNS: [(&str, bool, Number); 11] = [
     ("pooled_loss", false, |m| Some(m.pooled_loss)),
     ("smoothed_loss", false, |m| Some(m.smoothed_loss)),
     ("consensus_error", false, |m| Some(m.consensus_error)),
-    ("distance_to_optimum", false, |m| Some(m.distance_to_optimum)),
+    ("distance_to_optimum", true, |m| m.distance_to_optimum),
     ("accuracy", true, |m| m.accuracy),
     ("auc", true, |m| m.auc),
     ("rho", false, |m| Some(m.rho)),

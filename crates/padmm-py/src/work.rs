@@ -12,13 +12,14 @@ use padmm_core::calibration::{Calibration, NetworkFacts};
 use padmm_core::data::Dataset;
 use padmm_core::graph::GraphSpec;
 use padmm_core::plan::AUTO;
-use padmm_core::schema::Sites as OfRecords;
+use padmm_core::schema::{SchemaError, Sites as OfRecords};
 use padmm_core::settings::Setting;
 use padmm_data::{Source, load};
 use padmm_sim::split::{Facts, Sites, assign};
 use padmm_sim::{PreparedSimulation, Progress, Settings, SimError, SimulationPlan, simulation_settings};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
+use rayon::prelude::*;
 
 use crate::errors::Failure;
 use crate::result::{Finished, SimulationResult};
@@ -28,8 +29,8 @@ use crate::to_json;
 
 /// How often Ctrl-C is looked for.
 const LOOK: Duration = Duration::from_millis(50);
-/// Rows that are encoded between two looks.
-const CHUNK: usize = 1 << 15;
+/// Rows that a core encodes at a time: few enough that they are still in its cache when they are added to the others.
+const CHUNK: usize = 1 << 10;
 
 enum Said {
     Round(Progress),
@@ -131,6 +132,9 @@ pub(crate) struct Manner<'py> {
     /// Threads; all cores if it is not given.
     #[pyo3(item)]
     threads: Option<usize>,
+    /// Whether to find the pooled optimum.
+    #[pyo3(item)]
+    optimum: bool,
     /// Whether to run the network without noise beside it.
     #[pyo3(item)]
     reference: bool,
@@ -170,7 +174,7 @@ pub(crate) fn simulate(
     let mut setting =
         SimulationPlan::from_settings(&settings, &name, encoded.sites.is_some(), manner.reference)
             .map_err(Failure::from)?;
-    setting.rank_rounds = manner.rank_rounds;
+    (setting.optimum, setting.rank_rounds) = (manner.optimum, manner.rank_rounds);
     work(py, manner, schema, move || PreparedSimulation::prepare(setting, encoded))
 }
 
@@ -238,7 +242,7 @@ fn fit(
     let mut setting =
         SimulationPlan::from_settings(&read_settings(json)?, "X", sites.is_some(), manner.reference)
             .map_err(Failure::from)?;
-    setting.rank_rounds = manner.rank_rounds;
+    (setting.optimum, setting.rank_rounds) = (manner.optimum, manner.rank_rounds);
     setting.check_label(schema.inner.label().is_binary()).map_err(Failure::from)?;
     if setting.runs == 0 {
         return Err(Failure::from(SimError::NoRuns).into());
@@ -263,7 +267,7 @@ fn graph_of(setting: &SimulationPlan, names: &[String]) -> Result<padmm_core::gr
     Ok(graph.build(names.len(), names, setting.seed)?)
 }
 
-/// Encodes the rows of one site: the one copy that is made of them.
+/// Encodes the rows of one site, on all cores.
 fn collect(
     py: Python<'_>,
     schema: &Schema,
@@ -271,20 +275,28 @@ fn collect(
     labels: &[f64],
     of_site: &[usize],
 ) -> PyResult<Dataset> {
-    let mut encoder = schema.inner.matrix_encoder().map_err(Failure::from)?;
-    let (mut records, mut scratch) = (encoder.empty(), vec![]);
+    let encoder = schema.inner.matrix_encoder().map_err(Failure::from)?;
     if rows.n_columns() != encoder.n_columns() {
         let text = format!("X has {} columns, but {} are expected", rows.n_columns(), encoder.n_columns());
         return Err(Failure::general(text).into());
     }
+    let part = |chunk: &[usize]| {
+        let mut encoder = schema.inner.matrix_encoder()?;
+        let (mut part, mut scratch) = (encoder.empty(), vec![]);
+        part.reserve(chunk.len());
+        let push = |&r: &usize| rows.push(&mut encoder, &mut scratch, r, labels[r], &mut part);
+        chunk.iter().try_for_each(push)?;
+        Ok::<_, SchemaError>(part)
+    };
+    let mut records = encoder.empty();
     records.reserve(of_site.len());
-    for chunk in of_site.chunks(CHUNK) {
+    // Several parts at a time, then a look at Ctrl-C. The first error in the order of the rows is the one that is said.
+    for chunks in of_site.chunks(CHUNK * rayon::current_num_threads()) {
         py.check_signals()?;
-        py.detach(|| {
-            let push = |&r: &usize| rows.push(&mut encoder, &mut scratch, r, labels[r], &mut records);
-            chunk.iter().try_for_each(push)
-        })
-        .map_err(Failure::from)?;
+        let parts = py.detach(|| chunks.par_chunks(CHUNK).map(part).collect::<Vec<_>>());
+        for part in parts {
+            records.append(&part.map_err(Failure::from)?);
+        }
     }
     Ok(records)
 }

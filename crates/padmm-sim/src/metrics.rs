@@ -25,8 +25,8 @@ pub struct RoundMetrics {
     pub smoothed_loss: f64,
     /// Root mean square distance of the agents' releases from their mean.
     pub consensus_error: f64,
-    /// Root mean square distance of the agents' releases from the pooled optimum.
-    pub distance_to_optimum: f64,
+    /// Root mean square distance of the agents' releases from the pooled optimum; `None` where it was not asked for.
+    pub distance_to_optimum: Option<f64>,
     /// Mean accuracy of the releases on the evaluation records; `None` for regression.
     pub accuracy: Option<f64>,
     /// Mean area under the ROC curve of the releases on the evaluation records.

@@ -29,13 +29,20 @@ pub(crate) fn best_constant(loss: Loss, train: &[&Dataset], test: &Dataset) -> B
     BestConstant { accuracy: BestConstant::of(loss, &[test]).accuracy, ..constant }
 }
 
+/// The minimiser of the pooled problem, and how good it is.
+pub(crate) struct PooledOptimum {
+    pub(crate) point: Vec<f64>,
+    pub(crate) scores: Optimum,
+}
+
 /// Minimises `Σ_i f_i` over all records at once — EQUATIONS §1, eq. (1): what a pooled data set would give.
 pub(crate) fn pooled_optimum(
     plan: &Plan,
     space: &FeatureSpace,
     shards: &[Arc<Dataset>],
     test: &Dataset,
-) -> Result<(Vec<f64>, Optimum), SimError> {
+    site_tests: &[Dataset],
+) -> Result<PooledOptimum, SimError> {
     let settings = plan.settings();
     let n_agents = shards.len() as f64;
     let n_records: Vec<usize> = shards.iter().map(|s| s.n_records()).collect();
@@ -55,19 +62,20 @@ pub(crate) fn pooled_optimum(
     if solution.status != Status::Solved {
         return Err(SimError::NoOptimum { tolerance, residual: solution.residual });
     }
-    let x = solution.point;
+    let point = solution.point;
     let train: Vec<&Dataset> = shards.iter().map(|s| &**s).collect();
     let evaluation = Evaluation { loss: settings.loss, train: &train, test, rank: true };
-    let scores = evaluation.finished(&[&x], &RunObjective::new(plan, space, &n_records));
-    let norm = x.iter().map(|v| v * v).sum::<f64>().sqrt();
-    let optimum = Optimum {
+    let scores = evaluation.finished(&[&point], &RunObjective::new(plan, space, &n_records));
+    let norm = point.iter().map(|v| v * v).sum::<f64>().sqrt();
+    let at_site = |records: &Dataset| site_accuracy(settings.loss, records, &point);
+    let scores = Optimum {
         loss: scores.loss,
         objective: scores.objective.unwrap_or(f64::NAN),
         norm,
         accuracy: scores.accuracy,
         auc: scores.auc,
         calibration: scores.calibration,
-        site_accuracy: vec![],
+        site_accuracy: site_tests.iter().map(at_site).collect(),
     };
-    Ok((x, optimum))
+    Ok(PooledOptimum { point, scores })
 }

@@ -30,8 +30,9 @@ pub struct Record {
     pub noise_source: String,
     /// The dynamic zCDP curve of every site: what each round was charged.
     pub charges: Vec<Charges>,
-    /// The pooled problem's minimiser, which a network without noise approaches.
-    pub optimum: Optimum,
+    /// The pooled problem's minimiser, which a network without noise approaches; none if it was not asked for.
+    #[serde(default)]
+    pub optimum: Option<Optimum>,
     /// What the same answer for everybody would give: loss on the training records, accuracy on the evaluation records.
     #[serde(default)]
     pub constant: Option<BestConstant>,
@@ -275,14 +276,14 @@ pub struct Summary {
 
 impl Record {
     /// How far the models that sites keep are above the pooled optimum in loss, as a part of it; below zero where they fit the records
-    /// better than the regularised optimum does.
-    pub fn excess_loss(&self) -> f64 {
-        self.summary.model_loss.mean / self.optimum.loss - 1.0
+    /// better than the regularised optimum does; `None` without an optimum.
+    pub fn excess_loss(&self) -> Option<f64> {
+        Some(self.summary.model_loss.mean / self.optimum.as_ref()?.loss - 1.0)
     }
 
-    /// The same in the objective, which nothing is below; `None` in records of older programs.
+    /// The same in the objective, which nothing is below; `None` also in records of older programs.
     pub fn excess_objective(&self) -> Option<f64> {
-        Some(self.summary.model_objective.as_ref()?.mean / self.optimum.objective - 1.0)
+        Some(self.summary.model_objective.as_ref()?.mean / self.optimum.as_ref()?.objective - 1.0)
     }
 
     /// Why the models that sites keep are worth nothing, if they are: the same answer for everybody is as good.
@@ -292,7 +293,8 @@ impl Record {
         let (accuracy, loss) = (self.summary.accuracy.as_ref().map(|m| m.mean), self.summary.model_loss.mean);
         let mut reasons = vec![];
         if let Some((found, larger)) = pair(accuracy, constant.accuracy).filter(|(a, b)| a <= b) {
-            let neither = self.optimum.accuracy.is_some_and(|best| best <= larger);
+            let best = self.optimum.as_ref().and_then(|optimum| optimum.accuracy);
+            let neither = best.is_some_and(|best| best <= larger);
             let neither = if neither { ", nor does the pooled optimum" } else { "" };
             reasons.push(format!(
                 "its accuracy of {found:.4} does not beat that of always answering the larger class, {larger:.4}{neither}"
@@ -300,8 +302,8 @@ impl Record {
         }
         // A NaN is no better either.
         if loss.is_nan() || loss >= constant.loss {
-            let neither =
-                if self.optimum.loss >= constant.loss { ", nor does the pooled optimum" } else { "" };
+            let neither = self.optimum.as_ref().is_some_and(|optimum| optimum.loss >= constant.loss);
+            let neither = if neither { ", nor does the pooled optimum" } else { "" };
             reasons.push(format!(
                 "its loss of {loss:.4} does not beat that of the base rate alone, {:.4}{neither}",
                 constant.loss
@@ -328,7 +330,7 @@ impl Record {
                     m.pooled_loss.to_string(),
                     m.smoothed_loss.to_string(),
                     m.consensus_error.to_string(),
-                    m.distance_to_optimum.to_string(),
+                    optional(m.distance_to_optimum),
                     optional(m.accuracy),
                     optional(m.auc),
                     m.rho.to_string(),

@@ -26,10 +26,10 @@ use crate::kept::Kept;
 use crate::metrics::{
     Evaluation, ModelMetrics, RoundMetrics, RunObjective, center, mean_line, panel, spread,
 };
-use crate::optimum::{best_constant, pooled_optimum, site_accuracy};
+use crate::optimum::{PooledOptimum, best_constant, pooled_optimum, site_accuracy};
 use crate::own::SiteModels;
 use crate::record::{
-    Charges, Counts, FORMAT, MeanStd, Optimum, PrivacyRecord, Record, RunRecord, Setting, SiteRecord, Summary,
+    Charges, Counts, FORMAT, MeanStd, PrivacyRecord, Record, RunRecord, Setting, SiteRecord, Summary,
 };
 use crate::spent::{Spent, spending};
 use crate::split::{Holdout, Sites, Split, partition};
@@ -63,6 +63,8 @@ pub struct SimulationPlan {
     pub seed: u64,
     /// Seeded for experiments; secure to run the sampler of real sites.
     pub noise: NoiseKind,
+    /// Whether to find the pooled optimum, which takes as long as a fit to all records.
+    pub optimum: bool,
     /// Whether to run the network without noise beside it.
     pub reference: bool,
     /// Whether accuracy and AUC are computed in every round, not only at the end.
@@ -118,8 +120,7 @@ pub struct PreparedSimulation {
     calibration: Calibration,
     /// What has been spent after each round, the largest over agents, in ρ and ε.
     spent: Vec<Spent>,
-    optimum: Vec<f64>,
-    optimum_scores: Optimum,
+    optimum: Option<PooledOptimum>,
     constant: BestConstant,
     objective: RunObjective,
     counts: Counts,
@@ -139,7 +140,7 @@ pub fn simulate(
 }
 
 impl PreparedSimulation {
-    /// Deals the data, builds the graph, derives the terms and solves the pooled problem.
+    /// Deals the data, builds the graph, derives the terms and, if that is asked for, solves the pooled problem.
     pub fn prepare(setting: SimulationPlan, encoded: Encoded) -> Result<Self, SimError> {
         setting.check(&encoded)?;
         let sites =
@@ -173,9 +174,10 @@ impl PreparedSimulation {
         let train = n_records.iter().sum();
         let counts = Counts { used: train + test.n_records(), dropped, train, test: test.n_records() };
         let shards: Vec<Arc<Dataset>> = shards.into_iter().map(Arc::new).collect();
-        let (optimum, mut optimum_scores) = pooled_optimum(&setting.plan, &space, &shards, &test)?;
-        let at_site = |t: &Dataset| site_accuracy(setting.plan.settings().loss, t, &optimum);
-        optimum_scores.site_accuracy = site_tests.iter().map(at_site).collect();
+        let optimum = setting
+            .optimum
+            .then(|| pooled_optimum(&setting.plan, &space, &shards, &test, &site_tests))
+            .transpose()?;
         let train: Vec<&Dataset> = shards.iter().map(|s| &**s).collect();
         let constant = best_constant(setting.plan.settings().loss, &train, &test);
         let objective = RunObjective::new(&setting.plan, &space, &n_records);
@@ -191,7 +193,6 @@ impl PreparedSimulation {
             calibration,
             spent,
             optimum,
-            optimum_scores,
             constant,
             objective,
             counts,
@@ -228,9 +229,9 @@ impl PreparedSimulation {
         score(self.setting.plan.settings().loss, scored, model, true).accuracy
     }
 
-    /// Coefficients of the pooled problem's minimiser.
+    /// Coefficients of the pooled problem's minimiser. Panics if the setting did not ask for it.
     pub fn optimum(&self) -> &[f64] {
-        &self.optimum
+        &self.optimum.as_ref().expect("the setting asks for the pooled optimum").point
     }
 
     /// Every site's training records, in the order of the graph.
@@ -295,7 +296,7 @@ impl PreparedSimulation {
             privacy: PrivacyRecord::worst(&reports),
             noise_source: self.noise_source(0, 0).description().to_owned(),
             charges: named.filter_map(|(name, a)| Some(Charges::of(name, a.noise.as_deref()?))).collect(),
-            optimum: self.optimum_scores.clone(),
+            optimum: self.optimum.as_ref().map(|optimum| optimum.scores.clone()),
             constant: Some(self.constant),
             reference: None,
             summary: self.summarize(&runs),
@@ -365,11 +366,13 @@ impl PreparedSimulation {
         };
         let at_site =
             |(t, m): (&Dataset, &&PublicVector)| site_accuracy(plan.settings().loss, t, m.as_slice());
+        let scores = self.scores(&last);
         let record = RunRecord {
             run,
             trace,
-            last: self.scores(&last),
-            smoothed: self.scores(&smoothed),
+            last: scores,
+            // Where nothing is averaged they are one model.
+            smoothed: if smoothed == last { scores } else { self.scores(&smoothed) },
             site_accuracy: self.site_tests.iter().zip(kept).map(at_site).collect(),
             own_models: if self.with_own_models { self.own_models(plan, kept) } else { vec![] },
             privacy_noise: outcomes[0].privacy_noise.as_ref().map(PrivacyNoise::without_covariance),
@@ -448,7 +451,7 @@ impl PreparedSimulation {
             pooled_loss: pooled.loss,
             smoothed_loss: losses[0],
             consensus_error: spread(&releases, &center(&releases)),
-            distance_to_optimum: spread(&releases, &self.optimum),
+            distance_to_optimum: self.optimum.as_ref().map(|optimum| spread(&releases, &optimum.point)),
             accuracy: pooled.accuracy,
             auc: pooled.auc,
             rho: spent.map_or(0.0, |s| s.rho),

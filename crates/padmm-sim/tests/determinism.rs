@@ -49,6 +49,7 @@ fn setting(plan: PlanDraft) -> SimulationPlan {
         noise: NoiseKind::Seeded,
         reference: true,
         rank_rounds: true,
+        optimum: true,
         plan: plan.check().unwrap(),
     }
 }
@@ -308,7 +309,7 @@ fn a_trace_agrees_with_a_second_computation() {
         let center: Vec<f64> = (0..104).map(|c| mean(&|i| models[i][c])).collect();
         let rms = |from: &[f64]| mean(&|i| common::distance(models[i], from).powi(2)).sqrt();
         near(seen.consensus_error, rms(&center));
-        near(seen.distance_to_optimum, rms(simulation.optimum()));
+        near(seen.distance_to_optimum.unwrap(), rms(simulation.optimum()));
         let ranked = if test.n_records() > 0 { &test } else { &train };
         near(seen.auc.unwrap(), mean(&|i| naive_auc(&margins(ranked, models[i]), ranked.labels())));
         let right = |i: usize| {

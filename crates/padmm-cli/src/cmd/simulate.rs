@@ -109,10 +109,11 @@ fn recommended(simulation: &PreparedSimulation, record: &Record) -> anyhow::Resu
         let known: Option<Vec<f64>> = kept.iter().map(of).collect();
         known.filter(|v| !v.is_empty()).map(|v| MeanStd::of(v.into_iter()).mean)
     };
+    let Some(optimum) = &record.optimum else { return Ok(None) };
     let percent = |v: f64, best: f64| format!("{v:.4} ({:+.2} %)", 100.0 * (v / best - 1.0));
     let parts = [
-        mean(|m| Some(m.loss)).map(|v| format!("loss {}", percent(v, record.optimum.loss))),
-        mean(|m| m.objective).map(|v| format!("objective {}", percent(v, record.optimum.objective))),
+        mean(|m| Some(m.loss)).map(|v| format!("loss {}", percent(v, optimum.loss))),
+        mean(|m| m.objective).map(|v| format!("objective {}", percent(v, optimum.objective))),
         mean(|m| m.accuracy).map(|v| format!("accuracy {v:.4}")),
         mean(|m| m.auc).map(|v| format!("AUC {v:.4}")),
     ];
@@ -177,7 +178,7 @@ fn contract(record: &Record) -> Value {
         "pooled_loss": mean_std(&s.pooled_loss),
         "model_loss": mean_std(&s.model_loss),
         "model_objective": s.model_objective.as_ref().map(mean_std),
-        "optimum": { "loss": record.optimum.loss, "objective": record.optimum.objective },
+        "optimum": record.optimum.as_ref().map(|o| json!({ "loss": o.loss, "objective": o.objective })),
         "accuracy": s.accuracy.as_ref().map(|m| m.mean),
         "majority_accuracy": record.constant.and_then(|c| c.accuracy),
         "auc": s.auc.as_ref().map(|m| m.mean),

@@ -83,13 +83,13 @@ fn comparison_figure(records: &[(PathBuf, Record)], names: &[String]) -> Figure 
             "Average loss of the models",
             "average loss",
             line(|m| Some(m.average_loss)),
-            vec![optimum_line(&records[0].1)],
+            optimum_line(&records[0].1),
         ),
         panel(
             "Smoothed model, if stopped here",
             "loss on all records",
             line(|m| Some(m.smoothed_loss)),
-            vec![optimum_line(&records[0].1)],
+            optimum_line(&records[0].1),
         ),
     ];
     let spent = line(|m| m.epsilon_exact);
@@ -112,7 +112,7 @@ fn comparison_table(records: &[(PathBuf, Record)], names: &[String]) -> Table {
             number(&s.average_loss),
             number(&s.model_loss),
             s.model_objective.as_ref().map_or("–".into(), number),
-            excess_text(Some(r.excess_loss())),
+            excess_text(r.excess_loss()),
             excess_text(r.excess_objective()),
             s.accuracy.as_ref().map_or("–".into(), number),
             r.constant.and_then(|c| c.accuracy).map_or("–".into(), |a| format!("{a:.4}")),

@@ -27,15 +27,16 @@ pub(crate) fn measures(record: &Record) -> Vec<[String; 6]> {
     if let Some(reference) = &record.reference {
         rows.push(row(record, "without noise, same rounds", &[reference.last]));
     }
-    let o = &record.optimum;
-    let mut optimum = [None, Some(o.loss), Some(o.objective), o.accuracy, o.auc].map(number);
-    optimum[0] = "pooled optimum".to_owned();
-    let [name, loss, objective, accuracy, auc] = optimum;
-    rows.push([name, loss, objective, accuracy, auc, line(o.calibration)]);
+    if let Some(o) = &record.optimum {
+        let [loss, objective, accuracy, auc] =
+            [Some(o.loss), Some(o.objective), o.accuracy, o.auc].map(number);
+        rows.push(["pooled optimum".to_owned(), loss, objective, accuracy, auc, line(o.calibration)]);
+    }
     if let Some(constant) = record.constant {
         let name = if constant.accuracy.is_some() { "base rate, larger class" } else { "best constant" };
         let auc = constant.accuracy.map(|_| 0.5);
-        let (loss, none) = (with_excess(number(Some(constant.loss)), constant.loss, o.loss), "–".to_owned());
+        let best = record.optimum.as_ref().map(|o| o.loss);
+        let (loss, none) = (with_excess(number(Some(constant.loss)), constant.loss, best), "–".to_owned());
         rows.push([name.to_owned(), loss, none.clone(), number(constant.accuracy), number(auc), none]);
     }
     rows
@@ -53,7 +54,7 @@ fn row(record: &Record, name: &str, models: &[ModelMetrics]) -> [String; 6] {
         Some(m) if several => format!("{:.4} ± {:.4}", m.mean, m.std),
         Some(m) => format!("{:.4}", m.mean),
     };
-    let excess = |m: Option<MeanStd>, optimum: f64| {
+    let excess = |m: Option<MeanStd>, optimum: Option<f64>| {
         let text = text(&m);
         m.map_or(text.clone(), |m| with_excess(text, m.mean, optimum))
     };
@@ -61,8 +62,8 @@ fn row(record: &Record, name: &str, models: &[ModelMetrics]) -> [String; 6] {
         mean(|m| m.calibration.map(|c| c.intercept)).zip(mean(|m| m.calibration.map(|c| c.slope)));
     [
         name.to_owned(),
-        excess(mean(|m| Some(m.loss)), record.optimum.loss),
-        excess(mean(|m| m.objective), record.optimum.objective),
+        excess(mean(|m| Some(m.loss)), record.optimum.as_ref().map(|o| o.loss)),
+        excess(mean(|m| m.objective), record.optimum.as_ref().map(|o| o.objective)),
         text(&mean(|m| m.accuracy)),
         text(&mean(|m| m.auc)),
         line(calibration.map(|(i, s)| Recalibration { intercept: i.mean, slope: s.mean })),
@@ -82,7 +83,8 @@ pub(super) fn excess_text(excess: Option<f64>) -> String {
     excess.map_or("–".to_owned(), |above| format!("{:+.2} %", 100.0 * above))
 }
 
-fn with_excess(text: String, value: f64, optimum: f64) -> String {
+fn with_excess(text: String, value: f64, optimum: Option<f64>) -> String {
+    let Some(optimum) = optimum else { return text };
     let percent = 100.0 * (value / optimum - 1.0);
     // Hundredths are what a table has room for; −0.00 is zero.
     let percent = if percent.abs() < 0.005 { 0.0 } else { percent };

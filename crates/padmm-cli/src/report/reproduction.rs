@@ -105,7 +105,7 @@ fn setting_table(d: &Drawn, cases: &[&Case], records: &BTreeMap<String, Record>)
             epsilon(|p| p.epsilon_exact),
             epsilon(|p| p.epsilon_paper),
             format!("{:.4}", record.summary.model_loss.mean),
-            excess_text(Some(record.excess_loss())),
+            excess_text(record.excess_loss()),
             excess_text(record.excess_objective()),
         ];
         if rows.last() != Some(&row) && !case_is_repeated(&rows, &row) {

@@ -61,11 +61,12 @@ fn series(experiment: &Experiment, panel: &PanelSpec, name: &str, records: &Reco
         Shows::KeptObjective => one(by_point(experiment, at, |_, r| known(r.smoothed.objective))),
         Shows::KeptAccuracy => one(by_point(experiment, at, |_, r| known(r.smoothed.accuracy))),
         Shows::KeptAuc => one(by_point(experiment, at, |_, r| known(r.smoothed.auc))),
-        Shows::ExcessLoss => {
-            one(by_point(experiment, at, |record, r| percent_above(r.smoothed.loss, record.optimum.loss)))
-        }
+        Shows::ExcessLoss => one(by_point(experiment, at, |record, r| {
+            percent_above(r.smoothed.loss, known(record.optimum.as_ref().map(|o| o.loss)))
+        })),
         Shows::ExcessObjective => one(by_point(experiment, at, |record, r| {
-            percent_above(known(r.smoothed.objective), record.optimum.objective)
+            let optimum = record.optimum.as_ref().map(|o| o.objective);
+            percent_above(known(r.smoothed.objective), known(optimum))
         })),
         Shows::SiteAccuracyMean => {
             let mean = |_: &Record, r: &RunRecord| mean_of(r.site_accuracy.iter().flatten());
@@ -73,7 +74,8 @@ fn series(experiment: &Experiment, panel: &PanelSpec, name: &str, records: &Reco
             if name == "admm" {
                 // Beside it, the pooled optimum on the same held-out patients: one for every way of dealing them.
                 let pooled = |records: &[&Record]| {
-                    MeanStd::of(records.iter().map(|r| mean_of(r.optimum.site_accuracy.iter().flatten())))
+                    let optima = records.iter().filter_map(|record| record.optimum.as_ref());
+                    MeanStd::of(optima.map(|optimum| mean_of(optimum.site_accuracy.iter().flatten())))
                 };
                 let points =
                     (0..experiment.points().len()).map(|p| (x_of(experiment, p), pooled(at(p)))).collect();
@@ -297,7 +299,8 @@ pub(crate) fn csv(curves: &[Curve]) -> anyhow::Result<Vec<u8>> {
     Ok(writer.into_inner()?)
 }
 
-/// A horizontal line of a record's optimum, for reports of single runs.
-pub(crate) fn optimum_line(record: &Record) -> HLine {
-    HLine { label: format!("pooled optimum {:.4}", record.optimum.loss), y: record.optimum.loss }
+/// A horizontal line at the loss of the pooled optimum; none where that was not looked for.
+pub(crate) fn optimum_line(record: &Record) -> Vec<HLine> {
+    let line = |loss: f64| HLine { label: format!("pooled optimum {loss:.4}"), y: loss };
+    record.optimum.iter().map(|optimum| line(optimum.loss)).collect()
 }

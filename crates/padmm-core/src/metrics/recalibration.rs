@@ -92,6 +92,8 @@ const MOST_STEPS: usize = 60;
 /// Newton decrement for each record at which one step more gives as many digits as anybody reads.
 const NEAR: f64 = 1e-10;
 const SHORTEST: f64 = 1e-6;
+/// Of the widest vector registers that are common.
+const LANES: usize = 4;
 
 fn range_of(pieces: &[&[f64]]) -> Option<(f64, f64)> {
     let ranges: Option<Vec<(f64, f64)>> = pieces.iter().map(|p| range(p)).collect();
@@ -110,26 +112,25 @@ struct Sums {
 
 impl Sums {
     fn of(margins: &[f64], label: f64, line: [f64; 2], center: f64, unit: f64) -> Self {
+        // One sum of each kind for every lane of a vector register: a single one would have to wait for itself.
+        let mut sums = [[0.0; LANES]; 6];
+        let (whole, rest) = margins.as_chunks::<LANES>();
         simd(
             #[inline(always)]
             || {
-                let (mut value, mut gradient, mut hessian) = (0.0, [0.0; 2], [0.0; 3]);
-                for &t in margins {
-                    let u = (t - center) / unit;
-                    let s = label * (line[0] + line[1] * u);
-                    let e = exp(-s.abs());
-                    value += ln_1p_unit(e) + (-s).max(0.0);
-                    let slope = -label * if s > 0.0 { e } else { 1.0 } / (1.0 + e);
-                    let curvature = e / ((1.0 + e) * (1.0 + e));
-                    gradient[0] += slope;
-                    gradient[1] += slope * u;
-                    hessian[0] += curvature;
-                    hessian[1] += curvature * u;
-                    hessian[2] += curvature * u * u;
+                for margins in whole {
+                    for (lane, &t) in margins.iter().enumerate() {
+                        let terms = terms(t, label, line, center, unit);
+                        sums.iter_mut().zip(terms).for_each(|(sum, v)| sum[lane] += v);
+                    }
                 }
-                Self { value, gradient, hessian }
             },
-        )
+        );
+        for &t in rest {
+            sums.iter_mut().zip(terms(t, label, line, center, unit)).for_each(|(sum, v)| sum[0] += v);
+        }
+        let [value, g0, g1, a, b, c] = sums.map(|lanes| lanes.iter().sum());
+        Self { value, gradient: [g0, g1], hessian: [a, b, c] }
     }
 
     fn plus(self, other: &Self) -> Self {
@@ -139,6 +140,18 @@ impl Sums {
             hessian: std::array::from_fn(|k| self.hessian[k] + other.hessian[k]),
         }
     }
+}
+
+/// What one margin adds to the value, the gradient and the Hessian.
+#[inline(always)]
+fn terms(margin: f64, label: f64, line: [f64; 2], center: f64, unit: f64) -> [f64; 6] {
+    let u = (margin - center) / unit;
+    let s = label * (line[0] + line[1] * u);
+    let e = exp(-s.abs());
+    let value = ln_1p_unit(e) + (-s).max(0.0);
+    let slope = -label * if s > 0.0 { e } else { 1.0 } / (1.0 + e);
+    let curvature = e / ((1.0 + e) * (1.0 + e));
+    [value, slope, slope * u, curvature, curvature * u, curvature * u * u]
 }
 
 #[cfg(test)]

@@ -191,6 +191,7 @@ impl Case {
             noise: NoiseKind::Seeded,
             reference: false,
             rank_rounds: true,
+            optimum: true,
             plan: plan.check()?,
         };
         let test = made.shards[0].empty_like();
@@ -374,11 +375,13 @@ pub fn loss_at(epsilon: f64, runs: u32) -> anyhow::Result<LossAt> {
         noise: NoiseKind::Seeded,
         reference: false,
         rank_rounds: false,
+        optimum: true,
         plan: PlanDraft { epsilon, ..PlanDraft::default() }.check()?,
     };
     let (record, _) = padmm_sim::simulate(setting, adult, &|_| {})?;
     let loss = &record.summary.model_loss;
-    Ok(LossAt { loss: loss.mean, deviation: loss.std, optimum: record.optimum.loss })
+    let optimum = record.optimum.as_ref().map_or(f64::NAN, |optimum| optimum.loss);
+    Ok(LossAt { loss: loss.mean, deviation: loss.std, optimum })
 }
 
 #[cfg(test)]
