@@ -1,6 +1,6 @@
 //! Every bad input of a simulation or a saved model: exit code 2, one paragraph that names the culprit, and nothing written.
 
-mod common;
+use crate::common;
 
 use common::{SCHEMA, ok, padmm, refused, table, write_study};
 use std::path::Path;

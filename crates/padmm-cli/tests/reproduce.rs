@@ -1,6 +1,6 @@
 //! `padmm reproduce`, `padmm report` and `padmm algorithms` as a user runs them.
 
-mod common;
+use crate::common;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

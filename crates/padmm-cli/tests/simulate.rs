@@ -1,6 +1,6 @@
 //! `padmm simulate` as a user runs it: the `--json` contract, files, repeatability, labels.
 
-mod common;
+use crate::common;
 
 use common::{SCHEMA, json, ok, padmm, table, write_study};
 use serde_json::Value;

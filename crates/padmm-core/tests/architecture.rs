@@ -192,6 +192,31 @@ fn every_crate_forbids_unsafe_code() {
     }
 }
 
+/// Tests of a crate are one program (`tests/main.rs`), so a file that no program names would never run.
+#[test]
+fn every_file_of_tests_is_run() {
+    for name in crates() {
+        let folder = format!("crates/{name}/tests");
+        let files = rust_files(&folder);
+        let Some((_, main)) = files.iter().find(|(path, _)| *path == format!("{folder}/main.rs")) else {
+            continue;
+        };
+        let manifest = fs::read_to_string(root().join(format!("crates/{name}/Cargo.toml"))).unwrap();
+        for (path, _) in &files {
+            let file = path.strip_prefix(&format!("{folder}/")).unwrap();
+            // Either a file of the folder, or the first of a folder of its own.
+            let module = match file.split_once('/') {
+                None => file.strip_suffix(".rs").unwrap(),
+                Some((module, "main.rs")) => module,
+                Some(_) => continue,
+            };
+            let is_named = main.contains(&format!("mod {module};\n"));
+            let is_apart = manifest.contains(&format!("path = \"tests/{file}\""));
+            assert!(is_named || is_apart, "{path} is in no program: name it in {folder}/main.rs");
+        }
+    }
+}
+
 #[test]
 fn files_stay_readable() {
     let files = rust_files("crates");

@@ -1,6 +1,6 @@
 //! What follows from a plan and public facts: moduli, sensitivities, noise, and the penalty that a plan leaves open.
 
-mod common;
+use crate::common;
 
 use common::graph;
 use padmm_baselines::ADMM;

@@ -1,7 +1,7 @@
 //! An attack on (Δ): replace one record, solve with the real solver at the real tolerance, and see how far the point moves.
 //! Then the certificates that the bound rests on, on problems that are large, wide or not smooth.
 
-mod common;
+use crate::common;
 
 use common::double::Double;
 use common::{

@@ -3,7 +3,7 @@
 //! A neighbour knows everything but one record, can compute what the site does with either of two records in its place, and may
 //! send whatever the plan's grid holds. It must not find a message after which one of the two stops and the other does not.
 
-mod common;
+use crate::common;
 
 use padmm_core::algorithm::{DP_ADMM, LINEARIZED, P_ADMM, TOKEN};
 use std::sync::Arc;

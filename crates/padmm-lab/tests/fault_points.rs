@@ -1,7 +1,7 @@
 //! A site that is killed anywhere goes on from there: nothing is released twice, nothing is charged twice, and the model is the one of a
 //! run that nobody disturbed.
 
-mod common;
+use crate::common;
 
 use std::sync::{Arc, OnceLock};
 

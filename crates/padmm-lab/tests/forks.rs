@@ -1,6 +1,6 @@
 //! What a run is not continued with: a copy of its ledger, or noise from elsewhere.
 
-mod common;
+use crate::common;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

@@ -1,6 +1,6 @@
 //! A ledger on a real file system that is full, or read-only, in a mount namespace of the test's own; and a clock that jumps.
 
-mod common;
+use crate::common;
 
 use std::process::{Command, Stdio};
 

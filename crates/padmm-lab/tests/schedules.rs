@@ -1,7 +1,7 @@
 //! Random trouble from fixed seeds: sites are killed, paused and cut off while they work, and the run still ends as if nothing had been.
 //! A failure names its seed.
 
-mod common;
+use crate::common;
 
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! What an operator can run into: each time a clear error, nothing lost, and a start after it goes on.
 
-mod common;
+use crate::common;
 
 use std::net::UdpSocket;
 use std::os::unix::fs::PermissionsExt;

@@ -1,6 +1,6 @@
 //! Contracts: what makes one, what changes its hash, and every way in which one is refused.
 
-mod common;
+use crate::common;
 
 use padmm_core::algorithm::{
     AlgorithmKind, CONSENSUS_NEWTON, DP_ADMM, LINEARIZED, P_ADMM, PRIVATE_GRADIENT, TOKEN,

@@ -1,6 +1,6 @@
 //! Keys, certificates, cards and homes: what is accepted, and every way in which something is refused.
 
-mod common;
+use crate::common;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -1,6 +1,6 @@
 //! The model that a site makes for itself after a run: beside `model.json`, marked, and refused by whatever would share it.
 
-mod common;
+use crate::common;
 
 use common::network::Consortium;
 use padmm_core::loss::Loss;

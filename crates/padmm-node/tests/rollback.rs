@@ -1,7 +1,7 @@
 //! A site whose ledger is put back to an earlier state, in the middle of crashes and bad lines: whatever happens, what left for a
 //! round is one payload. Every schedule is from a seed, which a failure names.
 
-mod common;
+use crate::common;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
 //! Whole runs in one thread, with made-up time and a made-up network: what is lost, repeated, late, gone or back again.
 
-mod common;
+use crate::common;
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;

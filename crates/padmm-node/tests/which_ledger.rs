@@ -1,6 +1,6 @@
 //! Which ledger a site's records belong to: the same answer for a plan that is accepted and for a run that starts.
 
-mod common;
+use crate::common;
 
 use std::path::Path;
 

@@ -2,8 +2,7 @@
 
 #![allow(clippy::float_cmp, reason = "what is meant is equality to the bit")]
 
-#[path = "../../padmm-core/tests/common/mod.rs"]
-mod common;
+use crate::common;
 
 use common::{Random, dense, naive_mean_loss};
 use padmm_baselines::{ADMM, M_ADMM};

@@ -1,8 +1,7 @@
 //! What people are told of a run: objective beside loss, calibration beside AUC, a constant beside the model. Each against a second
 //! computation.
 
-#[path = "../../padmm-core/tests/common/mod.rs"]
-mod common;
+use crate::common;
 
 use common::{dense, naive_mean_loss};
 use padmm_baselines::ADMM;

@@ -1,7 +1,7 @@
 //! Released bytes do not change unnoticed: with seeded noise, every algorithm releases on every graph that it runs on exactly
 //! what `testdata/releases/digests.txt` was written from.
 //!
-//! After a change that is meant to change releases, `PADMM_WRITE_DIGESTS=1 cargo test --release --workspace --test same_bytes`
+//! After a change that is meant to change releases, `PADMM_WRITE_DIGESTS=1 cargo test --release --workspace --test sim_tests same_bytes`
 //! writes the file again, and CHANGELOG's **Privacy** section says why.
 
 use std::fmt::Write;

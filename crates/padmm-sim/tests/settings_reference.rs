@@ -1,5 +1,5 @@
 //! `docs/settings.md` is the table of declarations, written out. `PADMM_WRITE_SETTINGS=1 cargo test --release --workspace --test
-//! settings_reference` writes it again.
+//! sim_tests settings_reference` writes it again.
 
 use std::fmt::Write;
 use std::path::Path;

@@ -1,7 +1,6 @@
 //! Splits: every record is dealt once, in the sizes and skews that were asked for.
 
-#[path = "../../padmm-core/tests/common/mod.rs"]
-mod common;
+use crate::common;
 
 use common::dense;
 use padmm_core::data::Dataset;

@@ -1,6 +1,6 @@
 //! `padmm audit`: the attack on the shipped command, as continuous integration runs it.
 
-mod common;
+use crate::common;
 
 use std::path::Path;
 use std::process::Output;

@@ -1,6 +1,6 @@
 //! The commands about data and saved models, run as a user runs them.
 
-mod common;
+use crate::common;
 
 use std::path::Path;
 

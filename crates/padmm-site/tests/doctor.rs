@@ -1,14 +1,13 @@
 //! `padmm-site doctor`: what it finds, that it says what to do, and that nobody is disturbed by it.
 
-mod common;
-#[path = "common/pair.rs"]
-mod pair;
+use crate::common;
+use crate::pair;
 
 use std::net::UdpSocket;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-pub(crate) use common::{PROGRAM, SCHEMA, table};
+use common::table;
 use common::{json, padmm};
 use pair::{Pair, RUN};
 use serde_json::Value;

@@ -1,7 +1,7 @@
 //! Two files that differ in one record: whether a site accepts a plan, and whether it starts, must not differ. Others see both, and no noise is
 //! paid for them.
 
-mod common;
+use crate::common;
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};

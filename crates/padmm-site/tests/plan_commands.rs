@@ -1,6 +1,6 @@
 //! `padmm plan`, run as a consortium runs it: three sites, each with its own file.
 
-mod common;
+use crate::common;
 
 use std::path::Path;
 

@@ -1,6 +1,6 @@
 //! The subcommands that `padmm-site` has besides its own, and those that it has not.
 
-mod common;
+use crate::common;
 
 use common::{json, ok, refused};
 

@@ -1,6 +1,6 @@
 //! `padmm site`, run as an operator runs it.
 
-mod common;
+use crate::common;
 
 use std::path::Path;
 

@@ -1,13 +1,11 @@
 //! The status of a site that waits, runs and has ended: over HTTP, and in a terminal.
 
-mod common;
-#[path = "common/pair.rs"]
-mod pair;
+use crate::common;
+use crate::pair;
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
-pub(crate) use common::{PROGRAM, SCHEMA, table};
 use common::{json, ok, refused};
 use pair::{Pair, RUN, until};
 

@@ -1,11 +1,8 @@
 //! Files that others sent: what their authors wrote is shown within the line that tells of it, whatever it contains.
 
-mod common;
-#[path = "common/pair.rs"]
-#[expect(dead_code, reason = "nothing is started here")]
-mod pair;
+use crate::common;
+use crate::pair;
 
-pub(crate) use common::{PROGRAM, SCHEMA, table};
 use common::{ok, refused};
 use pair::{Pair, RUN};
 

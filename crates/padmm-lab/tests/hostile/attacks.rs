@@ -124,7 +124,7 @@ impl Network {
     fn with(trust: Option<Trust>, change: impl Fn(usize, &mut Home)) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let settings = PlanDraft {
-            algorithm: crate::ALGORITHM,
+            algorithm: super::ALGORITHM,
             rounds: ROUNDS,
             epsilon: 5.0,
             delta: 1e-4,

@@ -2,7 +2,7 @@
 
 #![allow(clippy::float_cmp, reason = "what is meant is equality to the bit")]
 
-use crate::*;
+use super::*;
 
 /// Epsilon of the first `rounds` rounds of the plan at the cap's delta.
 fn cost(rounds: usize) -> f64 {

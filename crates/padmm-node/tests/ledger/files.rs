@@ -1,6 +1,6 @@
 //! Files: what is there, who may use them, and what happens when they cannot be written.
 
-use crate::*;
+use super::*;
 use std::fs;
 
 #[test]

@@ -1,6 +1,6 @@
 //! Whatever is done in whatever order: one payload a round, and the sum of what was spent.
 
-use crate::*;
+use super::*;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 

@@ -1,6 +1,6 @@
 //! The ledger behind a real gate.
 
-use crate::*;
+use super::*;
 
 /// The same integer on every coordinate.
 struct FixedNoise(i64);

@@ -1,6 +1,6 @@
 //! Every way to change a ledger behind its back, and what it says then.
 
-use crate::*;
+use super::*;
 use std::fs;
 
 #[test]

@@ -25,7 +25,7 @@ impl Pair {
     pub(crate) fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let name = |text: &str| SiteName::new(text).unwrap();
-        let schema: SchemaDraft = toml::from_str(super::SCHEMA).unwrap();
+        let schema: SchemaDraft = toml::from_str(crate::common::SCHEMA).unwrap();
         let schema = schema.check().unwrap();
         let now = padmm_node::clock::now();
         let sockets = NAMES.map(|_| UdpSocket::bind("127.0.0.1:0").unwrap());
@@ -40,7 +40,7 @@ impl Pair {
                 ..InitRequest::new(name(site))
             };
             let home = Home::init(&folder.path().join(site), &request, now).unwrap();
-            std::fs::write(home.dir().join("records.csv"), super::table(90)).unwrap();
+            std::fs::write(home.dir().join("records.csv"), crate::common::table(90)).unwrap();
             entries.push(SiteEntry { name: name(site), records: 90, fingerprint: home.card().fingerprint() });
             homes.push(home);
         }
@@ -74,7 +74,7 @@ impl Pair {
 
     pub(crate) fn start(&self, site: usize, more: &[&str]) -> Process {
         let log = self.at().join(format!("{}.log", NAMES[site]));
-        let child = Command::new(super::PROGRAM)
+        let child = Command::new(crate::common::PROGRAM)
             .args(["site", "run", "--run", RUN, "--no-own-model", "--home"])
             .arg(self.home(site))
             .args(more)

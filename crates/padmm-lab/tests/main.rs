@@ -1,0 +1,14 @@
+//! Real sites and made-up ones in trouble: one program, which is linked once and whose tests run side by side.
+
+mod common;
+mod demo;
+mod fault_points;
+mod forks;
+#[path = "hostile/main.rs"]
+mod hostile;
+#[path = "hostile_newton/main.rs"]
+mod hostile_newton;
+mod medium;
+mod schedules;
+mod sim;
+mod trouble;

@@ -1,0 +1,10 @@
+//! The audit target from outside: one program, which is linked once and whose tests run side by side.
+
+mod calibrate;
+mod gate;
+mod noise;
+mod oracle;
+mod paper;
+mod sums;
+mod whitened;
+mod words;
