@@ -19,7 +19,7 @@ import numpy as np
 import padmm
 from padmm import PrivateADMMClassifier, _padmm
 
-MANNER = {"progress": None, "threads": None, "optimum": False, "reference": False, "rank_rounds": False}
+MANNER = {"progress": None, "threads": None, "measures": False, "reference": False, "rank_rounds": False}
 
 
 def importing() -> None:

@@ -181,7 +181,7 @@ class _PrivateADMM(BaseEstimator):
         return int(check_random_state(self.random_state).randint(2**31 - 1)), noise
 
     def _manner(self) -> dict[str, Any]:
-        return manner_of(self.progress, threads=self.n_jobs, optimum=False, reference=False, rank_rounds=False)
+        return manner_of(self.progress, threads=self.n_jobs, measures=False, reference=False, rank_rounds=False)
 
     # -- fitting
 
@@ -219,7 +219,7 @@ class _PrivateADMM(BaseEstimator):
             privacy = replace(privacy, caveats=(note, *privacy.caveats))
         #: What was spent: exact, by the paper's formula, and by site.
         self.privacy_ = privacy
-        #: One line for each round, as an Arrow stream; ``trace_.to_pandas()``, ``trace_.to_polars()``.
+        #: What each round has spent, a line each, as an Arrow stream; ``trace_.to_pandas()``, ``trace_.to_polars()``.
         self.trace_ = simulation.trace
         self.model_ = simulation.model
         self.record_ = simulation.record

@@ -25,7 +25,7 @@ class Progress(NamedTuple):
 
     done: int
     total: int
-    average_loss: float
+    average_loss: float | None
     epsilon: float | None
 
 
@@ -135,7 +135,7 @@ class Simulation:
             "weights": record["setting"]["plan"]["weights"],
             "privacy": record["privacy"],
             "average_loss": {
-                **summary["average_loss"],
+                **(summary["average_loss"] or {"mean": None, "std": None}),
                 "per_round_mean": [m["mean"] for m in summary["average_loss_per_round"]],
             },
             "pooled_loss": summary["pooled_loss"],
@@ -217,7 +217,7 @@ def simulate(
     given = plan.given
     named_sites = given.get("split") == "site" or (by_site and "agents" not in given and "split" not in given)
     plan = plan.with_(**graph_settings(given.get("graph"), named_sites, given.get("agents")))
-    manner = manner_of(progress, threads=threads, optimum=True, reference=reference, rank_rounds=rank_rounds)
+    manner = manner_of(progress, threads=threads, measures=True, reference=reference, rank_rounds=rank_rounds)
     try:
         result = Simulation(_padmm.simulate(plan.json(), manner, **source))
     finally:
@@ -250,7 +250,8 @@ class _Bar:
         self.done = progress.done
         if hasattr(self.bar, "set_postfix"):
             spent = {} if progress.epsilon is None else {"epsilon": _padmm.epsilon_text(progress.epsilon)}
-            self.bar.set_postfix({"loss": f"{progress.average_loss:.4f}", **spent})
+            loss = {} if progress.average_loss is None else {"loss": f"{progress.average_loss:.4f}"}
+            self.bar.set_postfix({**loss, **spent})
 
 
 def manner_of(progress: Any, **others: Any) -> dict[str, Any]:

@@ -61,13 +61,8 @@ pub(crate) fn capitalized(text: &str) -> String {
     chars.next().map_or(String::new(), |c| c.to_uppercase().chain(chars).collect())
 }
 
-/// Mean over runs of one number of every round, with its band.
-fn over_runs(record: &Record, label: &str, style: Style, of: fn(&RoundMetrics) -> f64) -> Series {
-    over_runs_optional(record, label, style, |m| Some(of(m))).expect("every round has this number")
-}
-
-/// The same for a number that some records do not have; none for those.
-pub(crate) fn over_runs_optional(
+/// Mean over runs of one number of every round, with its band; none for a number that the record does not have.
+pub(crate) fn over_runs(
     record: &Record,
     label: &str,
     style: Style,
@@ -91,16 +86,19 @@ fn loss(record: &Record) -> Panel {
     let is_private = record.privacy.is_some();
     let mut series = vec![];
     if is_private {
-        series.push(over_runs(record, "releases (paper's average loss)", Style::nth(1), |m| m.average_loss));
+        series
+            .extend(over_runs(record, "releases (paper's average loss)", Style::nth(1), |m| m.average_loss));
     } else {
-        series.push(over_runs(record, "average loss", Style::nth(0), |m| m.average_loss));
+        series.extend(over_runs(record, "average loss", Style::nth(0), |m| m.average_loss));
     }
     if let Some(reference) = &record.reference {
-        let points = reference.trace.iter().map(|m| (f64::from(m.round), m.average_loss)).collect();
+        let points =
+            reference.trace.iter().filter_map(|m| Some((f64::from(m.round), m.average_loss?))).collect();
         series.push(Series::new("without noise", points, Style { colour: 2, dash: Dash::Dotted }));
     }
     if is_private {
-        series.push(over_runs(record, "smoothed model, if stopped here", Style::nth(0), |m| m.smoothed_loss));
+        series
+            .extend(over_runs(record, "smoothed model, if stopped here", Style::nth(0), |m| m.smoothed_loss));
     }
     Panel {
         title: "Loss".into(),

@@ -24,9 +24,9 @@ type Number = fn(&RoundMetrics) -> Option<f64>;
 
 /// The columns of `trace.csv`, in its order.
 const COLUMNS: [(&str, bool, Number); 11] = [
-    ("average_loss", false, |m| Some(m.average_loss)),
-    ("pooled_loss", false, |m| Some(m.pooled_loss)),
-    ("smoothed_loss", false, |m| Some(m.smoothed_loss)),
+    ("average_loss", true, |m| m.average_loss),
+    ("pooled_loss", true, |m| m.pooled_loss),
+    ("smoothed_loss", true, |m| m.smoothed_loss),
     ("consensus_error", false, |m| Some(m.consensus_error)),
     ("distance_to_optimum", true, |m| m.distance_to_optimum),
     ("accuracy", true, |m| m.accuracy),

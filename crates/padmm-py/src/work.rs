@@ -132,9 +132,9 @@ pub(crate) struct Manner<'py> {
     /// Threads; all cores if it is not given.
     #[pyo3(item)]
     threads: Option<usize>,
-    /// Whether to find the pooled optimum.
+    /// Whether to find the pooled optimum, and the losses of every round.
     #[pyo3(item)]
-    optimum: bool,
+    measures: bool,
     /// Whether to run the network without noise beside it.
     #[pyo3(item)]
     reference: bool,
@@ -174,7 +174,7 @@ pub(crate) fn simulate(
     let mut setting =
         SimulationPlan::from_settings(&settings, &name, encoded.sites.is_some(), manner.reference)
             .map_err(Failure::from)?;
-    (setting.optimum, setting.rank_rounds) = (manner.optimum, manner.rank_rounds);
+    (setting.measures, setting.rank_rounds) = (manner.measures, manner.rank_rounds);
     work(py, manner, schema, move || PreparedSimulation::prepare(setting, encoded))
 }
 
@@ -242,7 +242,7 @@ fn fit(
     let mut setting =
         SimulationPlan::from_settings(&read_settings(json)?, "X", sites.is_some(), manner.reference)
             .map_err(Failure::from)?;
-    (setting.optimum, setting.rank_rounds) = (manner.optimum, manner.rank_rounds);
+    (setting.measures, setting.rank_rounds) = (manner.measures, manner.rank_rounds);
     setting.check_label(schema.inner.label().is_binary()).map_err(Failure::from)?;
     if setting.runs == 0 {
         return Err(Failure::from(SimError::NoRuns).into());

@@ -241,7 +241,7 @@ impl Simulation {
             noise: self.noise,
             reference: false,
             rank_rounds: true,
-            optimum: true,
+            measures: true,
             plan,
         };
         let Some(Topology::Graph(graph)) = self.graph else {

@@ -17,12 +17,13 @@ pub const PANEL: usize = 16;
 pub struct RoundMetrics {
     /// Counted from 1; gossip rounds have no metrics.
     pub round: u32,
-    /// Mean over agents of the loss of each agent's release on its own records: the paper's "average loss".
-    pub average_loss: f64,
+    /// Mean over agents of the loss of each agent's release on its own records: the paper's "average loss". Losses are `None` where they
+    /// were not asked for.
+    pub average_loss: Option<f64>,
     /// Mean over agents of the loss of each agent's release on all training records.
-    pub pooled_loss: f64,
+    pub pooled_loss: Option<f64>,
     /// Loss on all training records of the smoothed model that sites would keep if the run stopped here.
-    pub smoothed_loss: f64,
+    pub smoothed_loss: Option<f64>,
     /// Root mean square distance of the agents' releases from their mean.
     pub consensus_error: f64,
     /// Root mean square distance of the agents' releases from the pooled optimum; `None` where it was not asked for.

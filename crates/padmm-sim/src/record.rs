@@ -252,8 +252,8 @@ impl MeanStd {
 /// Means over all runs, for tables and figures.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Summary {
-    /// The paper's measure after the last round.
-    pub average_loss: MeanStd,
+    /// The paper's measure after the last round; none where rounds were not measured.
+    pub average_loss: Option<MeanStd>,
     /// The paper's measure after every round.
     pub average_loss_per_round: Vec<MeanStd>,
     /// The last releases on all training records.
@@ -326,9 +326,9 @@ impl Record {
                 let fields = [
                     run.run.to_string(),
                     m.round.to_string(),
-                    m.average_loss.to_string(),
-                    m.pooled_loss.to_string(),
-                    m.smoothed_loss.to_string(),
+                    optional(m.average_loss),
+                    optional(m.pooled_loss),
+                    optional(m.smoothed_loss),
                     m.consensus_error.to_string(),
                     optional(m.distance_to_optimum),
                     optional(m.accuracy),

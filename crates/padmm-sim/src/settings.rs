@@ -85,7 +85,7 @@ impl SimulationPlan {
             runs: settings.typed("runs", "a whole number from 1 on")?.unwrap_or(1),
             seed: settings.typed("seed", "a whole number from 0 on")?.unwrap_or(1),
             noise: noise.unwrap_or_default(),
-            optimum: true,
+            measures: true,
             reference,
             rank_rounds: true,
             plan,

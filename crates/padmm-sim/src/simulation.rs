@@ -63,8 +63,8 @@ pub struct SimulationPlan {
     pub seed: u64,
     /// Seeded for experiments; secure to run the sampler of real sites.
     pub noise: NoiseKind,
-    /// Whether to find the pooled optimum, which takes as long as a fit to all records.
-    pub optimum: bool,
+    /// Whether to find the pooled optimum and the losses of every round. A run needs neither, and they take longer than it.
+    pub measures: bool,
     /// Whether to run the network without noise beside it.
     pub reference: bool,
     /// Whether accuracy and AUC are computed in every round, not only at the end.
@@ -102,8 +102,8 @@ pub struct Progress {
     pub done: u64,
     /// Rounds of all runs, the reference included.
     pub total: u64,
-    /// Average loss of the round just done.
-    pub average_loss: f64,
+    /// Average loss of the round just done; none if it is not measured.
+    pub average_loss: Option<f64>,
     /// Exact ε spent in that run so far; `None` without privacy.
     pub epsilon: Option<f64>,
 }
@@ -175,7 +175,7 @@ impl PreparedSimulation {
         let counts = Counts { used: train + test.n_records(), dropped, train, test: test.n_records() };
         let shards: Vec<Arc<Dataset>> = shards.into_iter().map(Arc::new).collect();
         let optimum = setting
-            .optimum
+            .measures
             .then(|| pooled_optimum(&setting.plan, &space, &shards, &test, &site_tests))
             .transpose()?;
         let train: Vec<&Dataset> = shards.iter().map(|s| &**s).collect();
@@ -426,9 +426,30 @@ impl PreparedSimulation {
     }
 
     fn measure(&self, seen: &Snapshot, plan: &Plan) -> RoundMetrics {
-        let loss = plan.settings().loss;
         let round = seen.round;
         let releases: Vec<&PublicVector> = seen.models.iter().collect();
+        let scores = self.setting.measures.then(|| self.score_round(seen, &releases, plan));
+        let of = |score: fn(&RoundScores) -> f64| scores.as_ref().map(score);
+        let is_private = plan.settings().algorithm.is_private();
+        let spent = self.spent.get(round as usize - 1).filter(|_| is_private);
+        RoundMetrics {
+            round,
+            average_loss: of(|s| s.average_loss),
+            pooled_loss: of(|s| s.pooled.loss),
+            smoothed_loss: of(|s| s.smoothed_loss),
+            consensus_error: spread(&releases, &center(&releases)),
+            distance_to_optimum: self.optimum.as_ref().map(|optimum| spread(&releases, &optimum.point)),
+            accuracy: scores.as_ref().and_then(|s| s.pooled.accuracy),
+            auc: scores.as_ref().and_then(|s| s.pooled.auc),
+            rho: spent.map_or(0.0, |s| s.rho),
+            rho_spent: spent.map_or(0.0, |s| s.rho_so_far),
+            epsilon_exact: spent.map(|s| s.epsilon.exact),
+            epsilon_paper: spent.map(|s| s.epsilon.paper),
+        }
+    }
+
+    fn score_round(&self, seen: &Snapshot, releases: &[&PublicVector], plan: &Plan) -> RoundScores {
+        let loss = plan.settings().loss;
         let all_same = releases.iter().all(|r| r.as_slice() == releases[0].as_slice());
         let chosen = if all_same { vec![0] } else { panel(releases.len()) };
         let models: Vec<&[f64]> = chosen.iter().map(|&i| releases[i].as_slice()).collect();
@@ -443,21 +464,10 @@ impl PreparedSimulation {
             let pairs = releases.par_iter().zip(&self.shards);
             pairs.map(|(release, shard)| score(loss, &[shard], release.as_slice(), false).mean_loss).collect()
         };
-        let is_private = plan.settings().algorithm.is_private();
-        let spent = self.spent.get(round as usize - 1).filter(|_| is_private);
-        RoundMetrics {
-            round,
+        RoundScores {
             average_loss: own.iter().sum::<f64>() / own.len() as f64,
-            pooled_loss: pooled.loss,
+            pooled,
             smoothed_loss: losses[0],
-            consensus_error: spread(&releases, &center(&releases)),
-            distance_to_optimum: self.optimum.as_ref().map(|optimum| spread(&releases, &optimum.point)),
-            accuracy: pooled.accuracy,
-            auc: pooled.auc,
-            rho: spent.map_or(0.0, |s| s.rho),
-            rho_spent: spent.map_or(0.0, |s| s.rho_so_far),
-            epsilon_exact: spent.map(|s| s.epsilon.exact),
-            epsilon_paper: spent.map(|s| s.epsilon.paper),
         }
     }
 
@@ -508,10 +518,13 @@ impl PreparedSimulation {
             values.map(|v| MeanStd::of(v.into_iter()))
         };
         let lines: Option<Vec<_>> = runs.iter().map(|r| kept(r).calibration).collect();
-        let after = |k: usize| MeanStd::of(runs.iter().map(move |r| r.trace[k].average_loss));
+        let after = |k: usize| {
+            let losses: Option<Vec<f64>> = runs.iter().map(|r| r.trace[k].average_loss).collect();
+            losses.map(|losses| MeanStd::of(losses.into_iter()))
+        };
         Summary {
             average_loss: after(rounds - 1),
-            average_loss_per_round: (0..rounds).map(after).collect(),
+            average_loss_per_round: (0..rounds).filter_map(after).collect(),
             pooled_loss: MeanStd::of(runs.iter().map(|r| r.last.loss)),
             model_loss: MeanStd::of(runs.iter().map(|r| kept(r).loss)),
             model_objective: optional(|m| m.objective),
@@ -562,6 +575,13 @@ impl Snapshot {
             smoothed: agents.iter().map(Agent::smoothed_so_far).collect(),
         }
     }
+}
+
+/// What records say of the models of a round.
+struct RoundScores {
+    average_loss: f64,
+    pooled: ModelMetrics,
+    smoothed_loss: f64,
 }
 
 /// What one run leaves behind.

@@ -518,7 +518,7 @@ fn published(kind: AlgorithmKind, graph: GraphSpec, rate: f64) -> f64 {
         noise: NoiseKind::Seeded,
         reference: false,
         rank_rounds: false,
-        optimum: true,
+        measures: true,
         plan: plan.check().unwrap(),
     };
     let simulation = PreparedSimulation::prepare(setting, loaded.encoded).unwrap();

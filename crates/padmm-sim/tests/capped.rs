@@ -29,7 +29,7 @@ fn prepare(plan: PlanDraft) -> PreparedSimulation {
         noise: NoiseKind::Seeded,
         reference: false,
         rank_rounds: false,
-        optimum: true,
+        measures: true,
         plan: plan.check().unwrap(),
     };
     PreparedSimulation::prepare(setting, heart().1).unwrap()

@@ -27,7 +27,7 @@ fn setting(plan: PlanDraft, holdout: Holdout) -> SimulationPlan {
         noise: NoiseKind::Seeded,
         reference: false,
         rank_rounds: false,
-        optimum: true,
+        measures: true,
         plan: plan.check().unwrap(),
     }
 }

@@ -33,7 +33,7 @@ fn prepared(dataset: &str, n_agents: Option<usize>, epsilon: f64) -> PreparedSim
         noise: NoiseKind::Seeded,
         reference: false,
         rank_rounds: false,
-        optimum: true,
+        measures: true,
         plan: PlanDraft { algorithm: CONSENSUS_NEWTON, rounds: 0, epsilon, ..PlanDraft::default() }
             .check()
             .unwrap(),

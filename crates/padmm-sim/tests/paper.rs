@@ -44,7 +44,7 @@ fn setting(plan: PlanDraft) -> SimulationPlan {
         noise: padmm_sim::NoiseKind::Seeded,
         reference: false,
         rank_rounds: true,
-        optimum: true,
+        measures: true,
         plan: plan.check().unwrap(),
     }
 }

@@ -34,7 +34,7 @@ fn digests() -> String {
                     noise: NoiseKind::Seeded,
                     reference: false,
                     rank_rounds: false,
-                    optimum: true,
+                    measures: true,
                     // Adult's records do not go by five: the paper's weights, which the first digests were made with.
                     plan: PlanDraft {
                         algorithm,

@@ -101,7 +101,7 @@ fn simulation(outcome: &Outcome, seed: u64) -> anyhow::Result<PreparedSimulation
         noise: NoiseKind::Seeded,
         reference: false,
         rank_rounds: false,
-        optimum: true,
+        measures: true,
         plan: outcome.plan.clone(),
     };
     let sites = Sites { names, shards, test, site_tests: vec![] };

@@ -64,7 +64,8 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         bar.set_position(p.done);
         let epsilon =
             p.epsilon.map_or(String::from("no privacy"), |e| format!("ε spent {}", epsilon_text(e)));
-        bar.set_message(format!("average loss {:.4}, {epsilon}", p.average_loss));
+        let loss = p.average_loss.map_or(String::new(), |loss| format!("average loss {loss:.4}, "));
+        bar.set_message(format!("{loss}{epsilon}"));
         true
     };
     let Loaded { schema, encoded, .. } = loaded;
@@ -174,7 +175,11 @@ fn contract(record: &Record) -> Value {
         "penalty": record.setting.penalty,
         "weights": record.setting.plan.settings().weights,
         "privacy": record.privacy,
-        "average_loss": { "mean": s.average_loss.mean, "std": s.average_loss.std, "per_round_mean": per_round },
+        "average_loss": {
+            "mean": s.average_loss.as_ref().map(|m| m.mean),
+            "std": s.average_loss.as_ref().map(|m| m.std),
+            "per_round_mean": per_round,
+        },
         "pooled_loss": mean_std(&s.pooled_loss),
         "model_loss": mean_std(&s.model_loss),
         "model_objective": s.model_objective.as_ref().map(mean_std),

@@ -66,7 +66,7 @@ fn names(records: &[(PathBuf, Record)]) -> Vec<String> {
 fn comparison_figure(records: &[(PathBuf, Record)], names: &[String]) -> Figure {
     let line = |of: fn(&padmm_sim::metrics::RoundMetrics) -> Option<f64>| -> Vec<Series> {
         let one = |(n, (_, record)): (usize, &(PathBuf, Record))| {
-            plot::over_runs_optional(record, &names[n], Style::nth(n), of)
+            plot::over_runs(record, &names[n], Style::nth(n), of)
         };
         records.iter().enumerate().filter_map(one).collect()
     };
@@ -82,13 +82,13 @@ fn comparison_figure(records: &[(PathBuf, Record)], names: &[String]) -> Figure 
         panel(
             "Average loss of the models",
             "average loss",
-            line(|m| Some(m.average_loss)),
+            line(|m| m.average_loss),
             optimum_line(&records[0].1),
         ),
         panel(
             "Smoothed model, if stopped here",
             "loss on all records",
-            line(|m| Some(m.smoothed_loss)),
+            line(|m| m.smoothed_loss),
             optimum_line(&records[0].1),
         ),
     ];
@@ -109,7 +109,7 @@ fn comparison_table(records: &[(PathBuf, Record)], names: &[String]) -> Table {
             name.clone(),
             epsilon(|p| p.epsilon_exact),
             epsilon(|p| p.epsilon_paper),
-            number(&s.average_loss),
+            s.average_loss.as_ref().map_or("–".into(), number),
             number(&s.model_loss),
             s.model_objective.as_ref().map_or("–".into(), number),
             excess_text(r.excess_loss()),

@@ -49,13 +49,11 @@ fn series(experiment: &Experiment, panel: &PanelSpec, name: &str, records: &Reco
     let style = style(experiment, spec);
     let one = |points| vec![curve(&spec.label, points, style)];
     match panel.shows {
-        Shows::AverageLossByRound => one(by_round(at(point_of(experiment, panel)), |m| Some(m.average_loss))),
-        Shows::SmoothedLossByRound => {
-            one(by_round(at(point_of(experiment, panel)), |m| Some(m.smoothed_loss)))
-        }
+        Shows::AverageLossByRound => one(by_round(at(point_of(experiment, panel)), |m| m.average_loss)),
+        Shows::SmoothedLossByRound => one(by_round(at(point_of(experiment, panel)), |m| m.smoothed_loss)),
         Shows::EpsilonByRound => one(epsilon(at(point_of(experiment, panel)))),
         Shows::FinalAverageLoss => {
-            one(by_point(experiment, at, |_, r| r.trace.last().expect("a run has rounds").average_loss))
+            one(by_point(experiment, at, |_, r| known(r.trace.last().and_then(|m| m.average_loss))))
         }
         Shows::KeptLoss => one(by_point(experiment, at, |_, r| r.smoothed.loss)),
         Shows::KeptObjective => one(by_point(experiment, at, |_, r| known(r.smoothed.objective))),

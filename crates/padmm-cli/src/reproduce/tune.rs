@@ -101,7 +101,7 @@ fn losses(case: &Case, loaded: &Loaded) -> anyhow::Result<f64> {
     };
     let run = |r: u32| -> anyhow::Result<f64> {
         let record = simulation.run(&RunOptions::number(r))?.record;
-        Ok(record.trace.last().context("a run has rounds")?.average_loss)
+        record.trace.last().and_then(|m| m.average_loss).context("rounds are measured")
     };
     let values: Option<Vec<f64>> = (0..case.runs).map(|r| run(r).ok()).collect();
     Ok(values.map_or(f64::INFINITY, |v| MeanStd::of(v.into_iter()).mean))

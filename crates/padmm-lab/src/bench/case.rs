@@ -191,7 +191,7 @@ impl Case {
             noise: NoiseKind::Seeded,
             reference: false,
             rank_rounds: true,
-            optimum: true,
+            measures: true,
             plan: plan.check()?,
         };
         let test = made.shards[0].empty_like();
@@ -375,7 +375,7 @@ pub fn loss_at(epsilon: f64, runs: u32) -> anyhow::Result<LossAt> {
         noise: NoiseKind::Seeded,
         reference: false,
         rank_rounds: false,
-        optimum: true,
+        measures: true,
         plan: PlanDraft { epsilon, ..PlanDraft::default() }.check()?,
     };
     let (record, _) = padmm_sim::simulate(setting, adult, &|_| {})?;
