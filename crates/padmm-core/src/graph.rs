@@ -16,7 +16,7 @@ mod spec;
 mod spectrum;
 
 pub use error::GraphError;
-pub(crate) use public_seed::PublicSeed;
+pub use public_seed::PublicSeed;
 
 pub use gossip::{gossip_contraction, gossip_rounds, metropolis_self_weight, metropolis_weight};
 pub use spec::{GraphSpec, default_names};

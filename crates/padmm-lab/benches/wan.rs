@@ -8,20 +8,16 @@
 #![expect(clippy::print_stdout, reason = "a program that shows something")]
 
 use std::io::{BufRead, BufReader};
-use std::net::UdpSocket;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::str::FromStr;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
-use padmm_core::plan::{Output, PlanDraft};
-use padmm_core::schema::Schema;
+use padmm_core::plan::PlanDraft;
+use padmm_lab::homes::{RUN, signed_homes};
 use padmm_lab::links::{Conditions, Links};
-use padmm_node::contract::{Acceptance, Contract, ContractDraft, Silence, SiteEntry};
-use padmm_node::identity::{Cap, Card, Home, InitRequest, SiteName};
 
 const SITES: usize = 5;
-const RUN: &str = "wan";
 
 /// The value of a flag, or what it is without it.
 fn flag<T: FromStr>(name: &str, otherwise: T) -> T {
@@ -73,7 +69,9 @@ struct Told {
 fn run(program: &Path, graph: &str, rounds: u32, features: usize, conditions: Conditions) -> Told {
     let folder = tempfile::tempdir_in(".").expect("a folder here");
     let links = Links::new(conditions);
-    let homes = make(folder.path(), graph, rounds, features, &links);
+    let settings = PlanDraft { algorithm: padmm_core::algorithm::P_ADMM, rounds, ..PlanDraft::default() };
+    let way = |from, to| Some(links.address(from, to));
+    let homes = signed_homes(folder.path(), SITES, features, graph, settings, way);
     let mut children: Vec<_> = homes
         .iter()
         .map(|home| {
@@ -110,76 +108,4 @@ fn run(program: &Path, graph: &str, rounds: u32, features: usize, conditions: Co
 fn times(log: impl BufRead) -> Vec<Instant> {
     let is_round = |line: &String| line.contains(": round ") && line.contains("bytes to each");
     log.lines().map_while(Result::ok).filter(is_round).map(|_| Instant::now()).collect()
-}
-
-fn make(folder: &Path, graph: &str, rounds: u32, features: usize, links: &Links) -> Vec<PathBuf> {
-    let columns: String = (0..features)
-        .map(|j| format!("[[columns]]\nname = \"c{j}\"\nkind = \"numeric\"\nlower = 0.0\nupper = 1.0\n"))
-        .collect();
-    let text = format!(
-        "norm_bound = 1.0\nintercept = false\nmissing = \"drop\"\n[label]\nkind = \"binary\"\ncolumn = \"y\"\npositive = [\"1\"]\nnegative = [\"0\"]\n{columns}"
-    );
-    let schema: Schema = padmm_data::parse_schema(&text, Path::new("schema.toml")).expect("a schema");
-    let sockets: Vec<UdpSocket> =
-        (0..SITES).map(|_| UdpSocket::bind("127.0.0.1:0").expect("a port")).collect();
-    let ports: Vec<u16> = sockets.iter().map(|s| s.local_addr().expect("an address").port()).collect();
-    drop(sockets);
-    let row = |value: &str, last: &str| {
-        (0..features).map(|_| value.to_owned() + ",").collect::<String>() + last + "\n"
-    };
-    let header: String = (0..features).map(|j| format!("c{j},")).collect::<String>() + "y\n";
-    let (mut homes, mut entries) = (vec![], vec![]);
-    for (i, port) in ports.iter().enumerate() {
-        let name = SiteName::new(format!("site-{i}")).expect("a name");
-        let request = InitRequest {
-            addresses: vec![format!("127.0.0.1:{port}")],
-            listen: format!("127.0.0.1:{port}"),
-            data: Some(PathBuf::from("records.csv")),
-            cap: Some(Cap { epsilon: 100.0, delta: 1e-4 }),
-            ..InitRequest::new(name.clone())
-        };
-        let home = Home::init(&folder.join(name.as_str()), &request, SystemTime::now()).expect("a home");
-        let records = header.clone() + &row("0", "1") + &row("0", "0");
-        std::fs::write(home.dir().join("records.csv"), records).expect("records");
-        entries.push(SiteEntry { name, records: 2, fingerprint: home.card().fingerprint() });
-        homes.push(home);
-    }
-    // Records of zeros and a large penalty: the local problem is nothing beside the network.
-    let settings = PlanDraft {
-        algorithm: padmm_core::algorithm::P_ADMM,
-        rounds,
-        penalty: Some(10.0),
-        decay: 1.0,
-        output: Output::Last,
-        ..PlanDraft::default()
-    };
-    let run = SiteName::new(RUN).expect("a name");
-    let graph = graph.parse().expect("a graph");
-    let contract: Contract =
-        ContractDraft::new(run.clone(), schema, settings, entries, &graph, Silence::Wait, None)
-            .and_then(ContractDraft::check)
-            .expect("a contract");
-    for (i, home) in homes.iter().enumerate() {
-        for (j, other) in homes.iter().enumerate().filter(|(j, _)| *j != i) {
-            let card = if contract.neighbours(i).contains(&j) {
-                at_address(other, links.address((i, ports[i]), (j, ports[j])))
-            } else {
-                other.card().clone()
-            };
-            home.cards().import(&card, false).expect("a card");
-        }
-        let folder = home.run_dir(&run);
-        std::fs::create_dir_all(&folder).expect("a folder");
-        std::fs::write(folder.join("plan.toml"), contract.to_toml()).expect("a plan");
-        let word = Acceptance::accept(&contract, home.name(), home.identity()).expect("a word");
-        std::fs::write(folder.join(format!("{}.accept", home.name())), word.to_toml()).expect("a file");
-    }
-    homes.iter().map(|h| h.dir().to_owned()).collect()
-}
-
-/// A home's card, with another address in it.
-fn at_address(home: &Home, address: String) -> Card {
-    let (card, key) = (home.card(), home.transport().public());
-    Card::sign(home.identity(), key, home.name(), card.serial(), vec![address], None, card.certificate())
-        .expect("a card")
 }

@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, mpsc};
 use std::time::{Duration, Instant};
 
+use padmm_core::graph::PublicSeed;
+
 /// What a link does to the packets of each direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Conditions {
@@ -78,7 +80,7 @@ impl Links {
                 there: clone(1 - k),
                 to: SocketAddr::from(([127, 0, 0, 1], ports[1 - k])),
                 conditions: self.conditions,
-                random: self.conditions.seed ^ direction.wrapping_mul(0x9e37_79b9_7f4a_7c15),
+                random: PublicSeed::new(self.conditions.seed ^ direction.wrapping_mul(0x9e37_79b9_7f4a_7c15)),
                 is_cut: Arc::clone(&is_cut),
                 forwarded: Arc::clone(&forwarded),
                 bytes: Arc::clone(&bytes),
@@ -122,7 +124,7 @@ struct Way {
     there: UdpSocket,
     to: SocketAddr,
     conditions: Conditions,
-    random: u64,
+    random: PublicSeed,
     is_cut: Arc<AtomicBool>,
     forwarded: Arc<AtomicU64>,
     bytes: Arc<AtomicU64>,
@@ -170,13 +172,7 @@ impl Way {
         });
     }
 
-    /// By splitmix64.
     fn is_lost(&mut self) -> bool {
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.random;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        let number = ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64;
-        number < self.conditions.loss
+        self.random.unit() < self.conditions.loss
     }
 }

@@ -1,21 +1,22 @@
-//! The generator that draws random graphs, and the order of a token's visits, from a public seed.
+//! The generator of what is random and public: graphs, the order of a token's visits, how long to wait before dialling again.
 
 /// SplitMix64 (Steele, Lea and Flood 2014): a counter, mixed.
 ///
 /// The graph of a run is public, so nothing here needs to be unpredictable; it needs to give the same graph for
-/// the same seed for ever, on every machine. This is not privacy randomness, and no noise may be drawn from it.
+/// the same seed permanently, on every machine. This is not privacy randomness, and no noise may be drawn from it.
 #[derive(Clone, Debug)]
-pub(crate) struct PublicSeed {
+pub struct PublicSeed {
     state: u64,
 }
 
 impl PublicSeed {
     /// The stream of numbers that belongs to `seed`.
-    pub(crate) fn new(seed: u64) -> Self {
+    pub fn new(seed: u64) -> Self {
         Self { state: seed }
     }
 
-    pub(crate) fn next_u64(&mut self) -> u64 {
+    /// The next 64 bits of the stream.
+    pub fn next_u64(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.state;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -24,12 +25,12 @@ impl PublicSeed {
     }
 
     /// A number in `[0, 1)`, a multiple of 2⁻⁵³.
-    pub(crate) fn unit(&mut self) -> f64 {
+    pub fn unit(&mut self) -> f64 {
         (self.next_u64() >> 11) as f64 / (1u64 << 53) as f64
     }
 
     /// A number in `0..n`, without bias: draws from the incomplete last block are thrown away.
-    pub(crate) fn below(&mut self, n: usize) -> usize {
+    pub fn below(&mut self, n: usize) -> usize {
         assert!(n > 0, "a draw from an empty range");
         let n = n as u64;
         let limit = u64::MAX - u64::MAX % n;
@@ -42,7 +43,7 @@ impl PublicSeed {
     }
 
     /// Puts `items` in a random order (Fisher–Yates).
-    pub(crate) fn shuffle<T>(&mut self, items: &mut [T]) {
+    pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
             items.swap(last, self.below(last + 1));
         }

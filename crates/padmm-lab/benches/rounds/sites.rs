@@ -1,25 +1,23 @@
 //! The whole thing: five site processes of the test build.
 
 use std::io::{BufRead, BufReader};
-use std::net::UdpSocket;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::time::{Instant, SystemTime};
+use std::time::Instant;
 
-use padmm_core::plan::{Output, PlanDraft};
-use padmm_core::schema::Schema;
-use padmm_node::contract::{Acceptance, ContractDraft, Silence, SiteEntry};
-use padmm_node::identity::{Cap, Home, InitRequest, SiteName};
+use padmm_core::plan::PlanDraft;
+use padmm_lab::homes::{RUN, signed_homes};
 
 use crate::{FEATURES, SITES};
 
 /// Rounds a second, and the memory of a site in MiB while it waits for its neighbours.
 pub(crate) fn run(rounds: u32, in_memory: bool) -> (f64, f64) {
     let folder = tempfile::tempdir_in(".").expect("a folder here");
-    let homes = make(folder.path(), rounds);
+    let settings = PlanDraft { rounds, ..PlanDraft::default() };
+    let homes = signed_homes(folder.path(), SITES, FEATURES, "ring", settings, |_, _| None);
     let start = |home: &PathBuf| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_padmm-testbuild"));
-        command.args(["site", "run", "--run", "bench", "--test-noise-seed", "1", "--home"]).arg(home);
+        command.args(["site", "run", "--run", RUN, "--test-noise-seed", "1", "--home"]).arg(home);
         if in_memory {
             command.arg("--test-ledger-in-memory");
         }
@@ -66,57 +64,4 @@ fn resident(process: u32) -> f64 {
     let kib =
         text.lines().find_map(|l| l.strip_prefix("VmRSS:")?.split_whitespace().next()?.parse::<f64>().ok());
     kib.unwrap_or(0.0) / 1024.0
-}
-
-fn make(folder: &Path, rounds: u32) -> Vec<PathBuf> {
-    let columns: String = (0..FEATURES)
-        .map(|j| format!("[[columns]]\nname = \"c{j}\"\nkind = \"numeric\"\nlower = 0.0\nupper = 1.0\n"))
-        .collect();
-    let text = format!(
-        "norm_bound = 1.0\nintercept = false\nmissing = \"drop\"\n[label]\nkind = \"binary\"\ncolumn = \"y\"\npositive = [\"1\"]\nnegative = [\"0\"]\n{columns}"
-    );
-    let schema: Schema = padmm_data::parse_schema(&text, Path::new("schema.toml")).expect("a schema");
-    let sockets: Vec<UdpSocket> =
-        (0..SITES).map(|_| UdpSocket::bind("127.0.0.1:0").expect("a port")).collect();
-    let ports: Vec<u16> = sockets.iter().map(|s| s.local_addr().expect("an address").port()).collect();
-    drop(sockets);
-    let header: String = (0..FEATURES).map(|j| format!("c{j},")).collect::<String>() + "y\n";
-    let row = |value: &str, label: u8| {
-        (0..FEATURES).map(|_| format!("{value},")).collect::<String>() + &format!("{label}\n")
-    };
-    let (mut homes, mut entries) = (vec![], vec![]);
-    for (i, port) in ports.iter().enumerate() {
-        let name = SiteName::new(format!("site-{i}")).expect("a name");
-        let request = InitRequest {
-            addresses: vec![format!("127.0.0.1:{port}")],
-            listen: format!("127.0.0.1:{port}"),
-            data: Some(PathBuf::from("records.csv")),
-            cap: Some(Cap { epsilon: 100.0, delta: 1e-4 }),
-            ..InitRequest::new(name.clone())
-        };
-        let home = Home::init(&folder.join(name.as_str()), &request, SystemTime::now()).expect("a home");
-        let records = header.clone() + &row("0", 1) + &row("0", 0);
-        std::fs::write(home.dir().join("records.csv"), records).expect("records");
-        entries.push(SiteEntry { name, records: 2, fingerprint: home.card().fingerprint() });
-        homes.push(home);
-    }
-    // Records of zeros and a large penalty: the local problem is nothing beside the network.
-    let settings =
-        PlanDraft { rounds, penalty: Some(10.0), decay: 1.0, output: Output::Last, ..PlanDraft::default() };
-    let run = SiteName::new("bench").expect("a name");
-    let graph = "ring".parse().expect("a graph");
-    let contract = ContractDraft::new(run.clone(), schema, settings, entries, &graph, Silence::Wait, None)
-        .and_then(ContractDraft::check)
-        .expect("a contract");
-    for home in &homes {
-        for other in homes.iter().filter(|h| h.name() != home.name()) {
-            home.cards().import(other.card(), false).expect("a card");
-        }
-        let folder = home.run_dir(&run);
-        std::fs::create_dir_all(&folder).expect("a folder");
-        std::fs::write(folder.join("plan.toml"), contract.to_toml()).expect("a plan");
-        let word = Acceptance::accept(&contract, home.name(), home.identity()).expect("a word");
-        std::fs::write(folder.join(format!("{}.accept", home.name())), word.to_toml()).expect("a file");
-    }
-    homes.iter().map(|h| h.dir().to_owned()).collect()
 }

@@ -3,29 +3,22 @@
 use std::fmt;
 use std::time::Duration;
 
+use padmm_core::graph::PublicSeed;
 use padmm_node::transport::memory::Weather;
 
 use super::disk::DiskFault;
 use super::invariant::Invariant;
 
-/// Numbers from a seed, by splitmix64.
-pub(super) struct Dice(u64);
+/// Numbers from a seed.
+pub(super) struct Dice(PublicSeed);
 
 impl Dice {
     pub(super) fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        Self(PublicSeed::new(seed))
     }
 
     pub(super) fn below(&mut self, n: u64) -> u64 {
-        self.next() % n
+        self.0.next_u64() % n
     }
 
     fn chance(&mut self, one_in: u64) -> bool {

@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use padmm_core::graph::PublicSeed;
+
 /// The first wait after a call that came to nothing; each further one is twice as long.
 const FIRST_WAIT: Duration = Duration::from_millis(100);
 /// The longest wait for one that cannot be reached: a line that is mended is used within two seconds, with the call's own time.
@@ -27,13 +29,21 @@ pub(super) struct Calls {
     n_failed: u32,
     /// Connections that it closed because it does not know our key, since then.
     n_refused: u64,
-    random: u64,
+    random: PublicSeed,
 }
 
 impl Calls {
     pub(super) fn new(dials_first: bool, seed: u64, now: Duration) -> Self {
         let next = if dials_first { now } else { now + HEAD_START };
-        Self { dials_first, is_calling: false, next, n_begun: 0, n_failed: 0, n_refused: 0, random: seed }
+        Self {
+            dials_first,
+            is_calling: false,
+            next,
+            n_begun: 0,
+            n_failed: 0,
+            n_refused: 0,
+            random: PublicSeed::new(seed),
+        }
     }
 
     /// When the next call is due, unless one is under way.
@@ -90,15 +100,6 @@ impl Calls {
         };
         let wait = after(self.n_failed.into(), SLOWEST_CALL).max(after(self.n_refused, SLOWEST_REFUSED));
         // Two ends that were cut off at once do not dial at once for ever.
-        self.next = now + wait.mul_f64(0.75 + 0.5 * self.random());
-    }
-
-    /// Between 0 and 1, by splitmix64.
-    fn random(&mut self) -> f64 {
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.random;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
+        self.next = now + wait.mul_f64(0.75 + 0.5 * self.random.unit());
     }
 }

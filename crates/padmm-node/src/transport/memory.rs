@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use padmm_core::graph::PublicSeed;
 use padmm_core::message::SiteIndex;
 
 use super::Transport;
@@ -35,7 +36,7 @@ struct Plugged {
 struct Inner {
     now: Duration,
     weather: Weather,
-    random: u64,
+    random: PublicSeed,
     sent: u64,
     neighbours: Vec<Vec<SiteIndex>>,
     sites: BTreeMap<SiteIndex, Plugged>,
@@ -58,7 +59,7 @@ impl MemoryNetwork {
         Self(Arc::new(Mutex::new(Inner {
             now: Duration::ZERO,
             weather,
-            random: seed,
+            random: PublicSeed::new(seed),
             sent: 0,
             neighbours,
             sites: BTreeMap::new(),
@@ -151,15 +152,6 @@ impl MemoryNetwork {
 }
 
 impl Inner {
-    /// Between 0 and 1, by splitmix64.
-    fn random(&mut self) -> f64 {
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.random;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
-    }
-
     fn is_up(&self, a: SiteIndex, b: SiteIndex) -> bool {
         let is_there = |site| self.sites.contains_key(&site);
         is_there(a) && is_there(b) && !self.cut.contains(&(a.min(b), a.max(b)))
@@ -185,12 +177,12 @@ impl Inner {
         if let Some(watch) = &self.watch {
             watch(from, to, frame);
         }
-        if self.random() < self.weather.loss {
+        if self.random.unit() < self.weather.loss {
             return;
         }
-        let copies = if self.random() < self.weather.repeats { 2 } else { 1 };
+        let copies = if self.random.unit() < self.weather.repeats { 2 } else { 1 };
         for _ in 0..copies {
-            let at = self.now + self.weather.longest_delay.mul_f64(self.random());
+            let at = self.now + self.weather.longest_delay.mul_f64(self.random.unit());
             self.sent += 1;
             self.travelling.insert((at, self.sent), (from, to, Arc::clone(frame)));
         }
