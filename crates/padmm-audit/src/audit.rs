@@ -15,7 +15,7 @@ use crate::target::Target;
 use crate::verdict::{Check, Checks, Verdict};
 use crate::whiteness::whiteness;
 
-/// What is audited, and how long.
+/// A claim to attack, and how hard.
 #[derive(Clone, Copy, Debug)]
 pub struct AuditRequest {
     /// The algorithm whose claim is attacked.
@@ -37,7 +37,7 @@ pub struct AuditRequest {
 const TESTS_OF_A_RUN: usize = 100;
 
 impl AuditRequest {
-    /// A canary of this many tests.
+    /// The same question for one run, in which `n_tests` secret bits are guessed.
     pub fn canary(&self, n_tests: usize) -> CanaryRequest {
         let &Self { algorithm, epsilon, delta, rounds, .. } = self;
         CanaryRequest { algorithm, epsilon, delta, rounds, n_tests }

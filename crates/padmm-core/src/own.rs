@@ -75,7 +75,7 @@ pub struct OwnInputs<'a> {
     pub joint: &'a [f64],
 }
 
-/// What came of it.
+/// What cross-validation made of the site's records and the joint model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OwnFit {
     /// Coefficients of the combined model.

@@ -8,13 +8,13 @@ use serde::{Deserialize, Serialize};
 /// One model at one site.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Scored {
-    /// Mean loss.
+    /// A mean over the site's records.
     pub loss: f64,
     /// Area under the ROC curve; none for regression or a single class.
     pub auc: Option<f64>,
 }
 
-/// The three models of one site.
+/// How well a site would do alone, with the joint model, and with both.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SiteModels {
     /// From the site's own records alone.

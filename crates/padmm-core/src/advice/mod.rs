@@ -34,7 +34,7 @@ pub const EPSILONS: [f64; 7] = [0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0];
 /// Where the strength of the signal comes from.
 #[derive(Clone, Copy)]
 pub enum Signal<'a> {
-    /// Assumed.
+    /// Given by whoever asks, where there are no records to take it from.
     Assumed {
         /// Area under the ROC curve of the best model.
         auc: f64,
@@ -54,14 +54,14 @@ pub enum Effort {
     Quick,
 }
 
-/// What is asked.
+/// Which consortium the advice is for, and what it wants to know.
 #[derive(Clone, Copy)]
 pub struct Question<'a> {
     /// Budget, loss, regulariser, weights and, for [`Effort::Quick`], the method.
     pub plan: &'a Plan,
     /// Sites, their numbers of records, the graph and the columns.
     pub network: &'a NetworkFacts<'a>,
-    /// One name a site.
+    /// In the order of the network's sites.
     pub names: &'a [String],
     /// How strong the signal is taken to be.
     pub signal: Signal<'a>,
@@ -114,7 +114,7 @@ pub struct Expected {
     pub algorithm: String,
     /// Total ε of every site.
     pub epsilon: f64,
-    /// Private rounds.
+    /// Those that use records; averaging at the end is not counted.
     pub rounds: u32,
     /// Whose records count how much.
     pub weights: SiteWeights,
@@ -139,7 +139,7 @@ pub struct Expected {
 /// What the best model without privacy is worth.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Pooled {
-    /// Pooled objective.
+    /// Mean loss over the records of all sites, and the regulariser.
     pub objective: f64,
     /// Area under the ROC curve, on other records.
     pub auc: f64,
@@ -171,7 +171,7 @@ pub struct EpsilonNeeded {
     pub epsilon: Option<f64>,
 }
 
-/// The answer.
+/// What privacy is expected to cost, and what each site is expected to gain.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Advice {
     /// What the rule on public facts picks.

@@ -36,7 +36,7 @@ pub struct Recommended {
 }
 
 impl Recommended {
-    /// The algorithm.
+    /// The recommended method, as plans hold it.
     pub fn kind(&self) -> AlgorithmKind {
         self.kind
     }

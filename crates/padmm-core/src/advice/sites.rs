@@ -15,15 +15,15 @@ const MOST_SIZES: usize = 6;
 /// What one site may expect.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SiteAdvice {
-    /// Its name.
+    /// As the question names it.
     pub site: String,
     /// Its number of records, which is public.
     pub records: usize,
     /// Area under the ROC curve of what it can learn alone.
     pub own_auc: f64,
-    /// Of the joint model.
+    /// The same of the joint model, at this site.
     pub joint_auc: f64,
-    /// Of a model of its own that starts from the joint one.
+    /// The same of a model of its own that starts from the joint one.
     pub combined_auc: f64,
     /// Whether the others would do better without it.
     pub adds_more_noise_than_knowledge: bool,
@@ -32,13 +32,13 @@ pub struct SiteAdvice {
 /// What could be done about sites that add more noise than knowledge.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Alternative {
-    /// In words.
+    /// A sentence that says what to change.
     pub what: String,
     /// Sites that are left.
     pub sites: usize,
     /// Records that are left.
     pub records: usize,
-    /// `A`
+    /// `A`: the noise of the weighted mean, where a site's sum has noise of 1.
     pub noise_factor: f64,
     /// What the recommended method is then expected to lose.
     pub excess_objective: f64,

@@ -13,9 +13,9 @@ pub const AUTO: &str = "auto";
 /// What the rule is to pick. Until it has, a draft has a stand-in there that every setting can be checked with.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Open {
-    /// The algorithm.
+    /// Whether the algorithm is open.
     pub algorithm: bool,
-    /// Whose records count how much.
+    /// Whether it is open whose records count how much.
     pub weights: bool,
     /// The rounds that were asked for, whatever the algorithm; none where they are the algorithm's own affair.
     pub rounds: Option<u32>,

@@ -51,7 +51,7 @@ pub struct SiteStatus {
     pub ended: bool,
     /// When the session last said how far it is; it says nothing while it computes.
     pub at: u64,
-    /// Version of the program.
+    /// Its version, as `--version` prints it.
     pub program: String,
     /// This site's name in the plan.
     pub site: String,
@@ -59,7 +59,7 @@ pub struct SiteStatus {
     pub run: String,
     /// Hash of the plan, in hexadecimal digits.
     pub plan: String,
-    /// How far it is.
+    /// Which part of a run it is in.
     pub state: SiteState,
     /// What it is at, in words.
     pub place: String,
@@ -71,7 +71,7 @@ pub struct SiteStatus {
     pub waiting: Option<String>,
     /// For how long, in seconds.
     pub waited: u64,
-    /// Every neighbour.
+    /// In the order of the plan, lost ones included.
     pub neighbours: Vec<NeighbourStatus>,
     /// What was spent, and what may be.
     pub privacy: PrivacyStatus,
@@ -85,7 +85,7 @@ pub struct SiteStatus {
     pub log: Vec<LogLine>,
 }
 
-/// What is known of a neighbour.
+/// Whether a neighbour can be reached, and what the run still wants of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct NeighbourStatus {
     /// Its name in the plan.
@@ -131,13 +131,13 @@ pub struct PrivacyStatus {
     pub epsilon_run: f64,
     /// What the whole plan costs, at the plan's δ.
     pub epsilon_plan: f64,
-    /// The δ of the plan.
+    /// At which `epsilon_plan` holds.
     pub delta_plan: f64,
     /// What all runs on these records have cost so far, at the cap's δ.
     pub epsilon_spent: f64,
     /// What all runs on these records may cost together.
     pub epsilon_cap: f64,
-    /// The δ of the cap.
+    /// At which the cap, and everything that is compared with it, holds.
     pub delta_cap: f64,
 }
 
@@ -154,7 +154,7 @@ impl PrivacyStatus {
 pub struct EgressStatus {
     /// Payloads, repeated ones included.
     pub payloads: u64,
-    /// Bytes of all of them.
+    /// Their lengths, added up.
     pub bytes: u64,
     /// The newest ones, oldest first, as `egress.csv` has them.
     pub newest: Vec<EgressLine>,
@@ -171,7 +171,7 @@ pub struct EgressLine {
     pub turn: u32,
     /// The neighbour that it went to.
     pub to: String,
-    /// Its length.
+    /// Length of the payload as it was sent.
     pub bytes: u64,
     /// SHA-256 of the bytes, in hexadecimal digits.
     pub sha256: String,
@@ -190,7 +190,7 @@ pub struct CertificateStatus {
     pub soon: bool,
 }
 
-/// One line of the log.
+/// What was logged, as it may be shown to people.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LogLine {
     /// When, in UTC to the second.
