@@ -309,7 +309,7 @@ impl<'a> Listener<'a> {
             let Some((_, payload)) = self.heard.last().cloned() else { return Err(missing(round)) };
             let turn = if scene.plan.settings().algorithm == DP_ADMM { 2 * round } else { round };
             self.shadow.heard(&payload.to_vec());
-            let reply = Incoming::decode(neighbour, Turn::model(turn), "attacker", payload)?;
+            let reply = Incoming::decode(neighbour, Turn::model(turn), &payload)?;
             subject.handle_message(&reply)?;
         }
         Ok(())
@@ -325,7 +325,7 @@ impl<'a> Listener<'a> {
             if walk[step] != me && walk.get(step + 1) == Some(&me) {
                 let token = Payload::Plain(self.shadow.derived().to_vec());
                 let (from, turn) = (SiteIndex(walk[step] as usize), Turn::model(2 * step as u32 + 2));
-                let message = Incoming::decode(from, turn, "attacker", token)?;
+                let message = Incoming::decode(from, turn, &token)?;
                 subject.handle_message(&message)?;
             }
         }

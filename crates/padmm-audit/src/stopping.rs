@@ -213,7 +213,7 @@ impl<'a> Pair<'a> {
         let ledger = Box::new(Scripted::new(self.scene, self.calibration, &self.released)?);
         let mut subject = self.target.subject(self.scene, self.calibration, &self.rows[which], ledger)?;
         subject.poll_message()?;
-        let accepts = match Incoming::decode(SiteIndex(1), Turn::model(1), "attacker", message.clone()) {
+        let accepts = match Incoming::decode(SiteIndex(1), Turn::model(1), message) {
             Ok(incoming) => subject.handle_message(&incoming).is_ok(),
             Err(_) => false,
         };

@@ -8,8 +8,8 @@ use padmm_core::algorithm::{
 };
 use padmm_core::calibration::{CalibrationInputs, SiteCalibration};
 use padmm_core::plan::Plan;
+use padmm_privacy::PrivacyError;
 use padmm_privacy::outward::add_down;
-use padmm_privacy::{PrivacyError, default_tolerance};
 
 use crate::accounting::{composition_rule, per_step_epsilon};
 use crate::mechanism::{ObjectiveInputs, PureRequest, PureSchedule, PureStep, PureTarget};
@@ -117,5 +117,5 @@ pub(crate) fn objective_inputs(site: &CalibrationInputs<'_>) -> ObjectiveInputs 
 pub(crate) fn exact_tolerance(site: &CalibrationInputs<'_>) -> f64 {
     let certifiable = 1e-10_f64.max(2e-12 * site.n_records as f64);
     let relative = site.settings().tolerance.map_or(certifiable, |t| t.min(certifiable));
-    default_tolerance(site.gradient_bound, site.n_records, relative)
+    site.tolerance_for(relative)
 }

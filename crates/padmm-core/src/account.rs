@@ -1,16 +1,16 @@
 //! The noise of every round and what it costs, without data: ideal Gaussian noise, or noise on a grid as sites release it.
 
-use padmm_privacy::outward::{add_up, div_up, mul_down, mul_up, sqrt_up};
+use padmm_privacy::outward::{add_up, div_up, mul_down, mul_up, pow_up, sqrt_up};
 use padmm_privacy::{
-    AccountantKind, Budget, Decay, Delta, NoiseRequest, NoiseSchedule, PrivacyError, Sensitivity,
-    SensitivityInputs, ZcdpRho, dynamic_curve, gdp_epsilon, gdp_mu, paper_epsilon, paper_rho, rho_to_mu,
+    Budget, Conversion, Decay, Delta, NoiseRequest, NoiseSchedule, PrivacyError, Schedule, Sensitivity,
+    SensitivityInputs, ZcdpRho, gdp_epsilon, gdp_mu, paper_epsilon, paper_rho, rho_to_mu,
 };
 
 /// What the noise is found from.
 #[derive(Clone, Copy, Debug)]
 pub enum Wanted {
     /// (ε, δ), spent by this conversion.
-    Budget(Budget, AccountantKind),
+    Budget(Budget, Conversion),
     /// Noise of the first round in units of the sensitivity, σ/Δ.
     Multiplier(f64),
     /// The zCDP charge ρ of all rounds together.
@@ -56,9 +56,9 @@ impl Noise {
             modulus: 1.0,
         })?;
         let schedule = match wanted {
-            Wanted::Budget(budget, accountant) => NoiseSchedule::calibrate(&NoiseRequest {
+            Wanted::Budget(budget, conversion) => NoiseSchedule::calibrate(&NoiseRequest {
                 budget,
-                accountant,
+                conversion,
                 decay,
                 sensitivity,
                 n_features,
@@ -76,7 +76,7 @@ impl Noise {
     pub fn rho(&self, round: u32) -> f64 {
         match self {
             Self::Ideal(ideal) => ideal.charges[round as usize - 1],
-            Self::Grid(schedule) => schedule.rho(round).value(),
+            Self::Grid(schedule) => schedule.rho(round),
         }
     }
 
@@ -84,7 +84,9 @@ impl Noise {
     pub fn rho_spent(&self, round: u32) -> ZcdpRho {
         match self {
             Self::Ideal(ideal) => ideal.rho_spent(round),
-            Self::Grid(schedule) => schedule.rho_spent(round),
+            Self::Grid(schedule) => {
+                ZcdpRho::new(schedule.rho_spent(round)).expect("part of a sum that was checked")
+            }
         }
     }
 
@@ -111,7 +113,7 @@ impl Noise {
     pub fn grid_bits(&self) -> Option<u32> {
         match self {
             Self::Ideal(_) => None,
-            Self::Grid(schedule) => Some(schedule.grid_bits()),
+            Self::Grid(schedule) => Some(schedule.report().grid_bits),
         }
     }
 
@@ -137,7 +139,7 @@ impl Noise {
 impl Ideal {
     fn find(wanted: Wanted, decay: Decay, delta: Delta) -> Result<Self, PrivacyError> {
         let mut multiplier = multiplier(wanted, &decay);
-        let Wanted::Budget(budget, accountant) = wanted else {
+        let Wanted::Budget(budget, conversion) = wanted else {
             let mut ideal = Self::new(multiplier, decay, delta)?;
             // The multiplier was rounded up; what was asked about is the charge before that.
             match wanted {
@@ -152,10 +154,9 @@ impl Ideal {
             // Adding up charges upward costs a few units in the last place; the noise grows until they are paid for.
             let ideal = Self::new(multiplier, decay, delta)?;
             let (exact, paper) = ideal.epsilon_spent(decay.rounds());
-            let spent = match accountant {
-                AccountantKind::Exact => exact,
-                AccountantKind::Paper => paper.max(exact),
-                AccountantKind::Basic => return Err(PrivacyError::NotPure { accountant: "basic" }),
+            let spent = match conversion {
+                Conversion::Exact => exact,
+                Conversion::Paper => paper.max(exact),
             };
             if spent <= budget.epsilon.value() {
                 return Ok(ideal);
@@ -201,15 +202,24 @@ impl Ideal {
     }
 }
 
+/// The dynamic zCDP curve, rounded up: the charge of each round when the first costs `rho_first`.
+///
+/// ```text
+/// rho(k) = rho(1) * R^-(k-1)                                   (the paper's Theorem 2)
+/// ```
+pub fn dynamic_curve(rho_first: ZcdpRho, decay: &Decay) -> Vec<f64> {
+    let ratio = |round: u32| pow_up(decay.rate(), -f64::from(round - 1));
+    (1..=decay.rounds()).map(|round| mul_up(rho_first.value(), ratio(round))).collect()
+}
+
 /// σ/Δ of the first round, rounded up: `sqrt(sum / (2 rho))`, where `sum` is what all rounds cost if the first costs 1.
 fn multiplier(wanted: Wanted, decay: &Decay) -> f64 {
     let (rho, sum) = match wanted {
         Wanted::Multiplier(multiplier) => return multiplier,
         Wanted::RhoFirst(rho) => (rho.value(), 1.0),
         Wanted::RhoTotal(rho) => (rho.value(), decay.sum_of_charges()),
-        Wanted::Budget(budget, AccountantKind::Paper) => (paper_rho(budget).value(), decay.sum_of_charges()),
-        // Gaussian noise has no basic composition; the callers refuse it, and the exact one is a harmless start.
-        Wanted::Budget(budget, AccountantKind::Exact | AccountantKind::Basic) => {
+        Wanted::Budget(budget, Conversion::Paper) => (paper_rho(budget).value(), decay.sum_of_charges()),
+        Wanted::Budget(budget, Conversion::Exact) => {
             let mu = gdp_mu(budget).value();
             (0.5 * mul_down(mu, mu), decay.sum_of_charges())
         }

@@ -139,7 +139,7 @@ pub struct CalibrationInputs<'a> {
     pub regularizer_curvature: f64,
     /// The solver's tolerance as a part of `2B/n_i`.
     pub relative_tolerance: f64,
-    /// All sites.
+    /// What is public about the whole network, this site included.
     pub network: &'a NetworkFacts<'a>,
 }
 
@@ -164,14 +164,20 @@ impl CalibrationInputs<'_> {
         self.curvature_bound.expect("the plan asks for a smooth loss") + self.regularizer_curvature
     }
 
+    /// The solver tolerance that adds the fraction `relative` to the sensitivity: `tau = relative * 2B/n`.
+    ///
+    /// Rounding does not matter here: whatever number comes out is the one that the sensitivity is derived with.
+    pub fn tolerance_for(&self, relative: f64) -> f64 {
+        relative * (2.0 * self.gradient_bound / self.n_records as f64)
+    }
+
     /// Terms without noise, for a problem of this modulus.
     pub fn without_noise(&self, modulus: f64) -> SiteCalibration {
-        let relative = self.relative_tolerance;
         SiteCalibration {
             degree: self.degree,
             n_records: self.n_records,
             modulus,
-            tolerance: padmm_privacy::default_tolerance(self.gradient_bound, self.n_records, relative),
+            tolerance: self.tolerance_for(self.relative_tolerance),
             ridge: 0.0,
             inverse_steps: vec![],
             noise: None,
@@ -314,7 +320,7 @@ impl SiteCalibration {
     /// A bound on the length of a release's noise that is hardly ever exceeded.
     fn noise_length(&self) -> Option<f64> {
         let schedule = self.gaussian()?;
-        Some(schedule.noise_std(1) * ((schedule.n_features() as f64).sqrt() + 6.0))
+        Some(schedule.noise_std(1)? * ((schedule.n_features() as f64).sqrt() + 6.0))
     }
 
     /// Keeps what is known of the rounds, and says so in the guarantee.

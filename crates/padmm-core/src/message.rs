@@ -4,7 +4,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use padmm_privacy::{Payload, PeerRelease, PrivacyError, PublicVector, Release};
+use padmm_privacy::{Payload, PrivacyError, PublicVector, Release};
 
 /// A site's place in the plan's list of sites, from 0. Agents, messages and sessions know each other by it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -131,10 +131,9 @@ pub struct Incoming {
 }
 
 impl Incoming {
-    /// What the site `from`, called `name`, sent as `payload`; an error if it is not a vector of finite numbers.
-    pub fn decode(from: SiteIndex, turn: Turn, name: &str, payload: Payload) -> Result<Self, PrivacyError> {
-        let peer = PeerRelease::new(name.to_owned(), turn.number, payload)?;
-        Ok(Self { from, turn, vector: Arc::new(PublicVector::from(&peer)), state: None })
+    /// What the site `from` sent as `payload`; an error if it is not a vector of finite numbers.
+    pub fn decode(from: SiteIndex, turn: Turn, payload: &Payload) -> Result<Self, PrivacyError> {
+        Ok(Self { from, turn, vector: Arc::new(PublicVector::received(payload)?), state: None })
     }
 
     /// The same, computed at a public state that the sender names.

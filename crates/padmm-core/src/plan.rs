@@ -1,10 +1,11 @@
 //! What a run is: a draft that anybody can fill in, and the checked plan that alone can run.
 
+mod accountant;
 mod open;
 mod own;
 mod weights;
 
-use padmm_privacy::{AccountantKind, Budget, Decay, PrivacyError, SensitivityBasis};
+use padmm_privacy::{Budget, Decay, PrivacyError, SensitivityBasis};
 use serde::{Deserialize, Serialize};
 
 use crate::algorithm::{AlgorithmKind, Guarantee, Needs, P_ADMM};
@@ -14,6 +15,7 @@ use crate::loss::Loss;
 use crate::regularizer::Regularizer;
 use crate::schema::Schema;
 
+pub use accountant::{AccountantKind, not_pure};
 pub use open::{AUTO, Open};
 pub use own::{OwnSetting, OwnSettings};
 pub use weights::SiteWeights;

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use padmm_privacy::{AccountantKind, SensitivityBasis};
+use padmm_privacy::SensitivityBasis;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::algorithm::AlgorithmKind;
 use crate::graph::{GraphError, GraphSpec};
 use crate::loss::Loss;
-use crate::plan::{AUTO, Open, Output, OwnSetting, OwnSettings, PlanDraft, SiteWeights};
+use crate::plan::{AUTO, AccountantKind, Open, Output, OwnSetting, OwnSettings, PlanDraft, SiteWeights};
 use crate::regularizer::Regularizer;
 
 /// What everybody has to know about a setting: name, kind and meaning.

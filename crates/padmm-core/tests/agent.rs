@@ -15,7 +15,7 @@ use padmm_core::message::{Content, Incoming, Outgoing, SiteIndex, Turn};
 use padmm_core::plan::PlanDraft;
 use padmm_core::regularizer::Regularizer;
 use padmm_privacy::{
-    Gate, GridGaussian, MemoryLedger, Payload, PrivacyError, PublicVector, RequiredCertificate, ZcdpRho,
+    Debit, Gate, GridGaussian, Ledger, MemoryLedger, Payload, PrivacyError, PublicVector, RequiredCertificate,
 };
 use proptest::prelude::*;
 
@@ -208,17 +208,31 @@ fn an_unreachable_tolerance_releases_nothing_and_stays_charged() {
     assert_eq!((agents[0].debits().len(), remembered[0].lock().unwrap().len()), (1, drawn));
 }
 
+/// A ledger with room for one charge.
+struct OneRound(MemoryLedger);
+
+impl Ledger for OneRound {
+    fn debit(&mut self, debit: &Debit) -> Result<(), PrivacyError> {
+        if self.debits().is_empty() {
+            return self.0.debit(debit);
+        }
+        Err(PrivacyError::LedgerFailed { reason: "no room".into() })
+    }
+
+    fn debits(&self) -> &[Debit] {
+        self.0.debits()
+    }
+}
+
 #[test]
 fn a_ledger_that_is_full_stops_the_agent_before_anything_is_drawn() {
     let world = world("path", 2);
-    let one_round = world.calibration.agents[0].noise.as_ref().unwrap().as_gaussian().unwrap().rho(1).value();
-    let ledger = MemoryLedger::with_cap(ZcdpRho::new(1.5 * one_round).unwrap());
-    let (mut agent, remembered) = world.agent(0, 0, Box::new(ledger));
+    let (mut agent, remembered) = world.agent(0, 0, Box::new(OneRound(MemoryLedger::new())));
     agent.poll_message().unwrap();
     agent.handle_message(&message(1, Turn::model(1), N_FEATURES)).unwrap();
     let before = agent.released().clone();
     let error = agent.poll_message().unwrap_err();
-    assert!(matches!(error, AgentError::Privacy(PrivacyError::BudgetExceeded { .. })), "{error}");
+    assert!(matches!(error, AgentError::Privacy(PrivacyError::LedgerFailed { .. })), "{error}");
     assert_eq!((agent.debits().len(), remembered.lock().unwrap().len()), (1, 1));
     assert_eq!(agent.released(), &before);
 }
@@ -377,7 +391,7 @@ proptest! {
 #[test]
 fn what_peers_send_is_decoded_with_checks() {
     let grid = Payload::Grid { exponent: -3, values: vec![8, -4] };
-    let heard = Incoming::decode(SiteIndex(1), Turn::model(2), "peer", grid).unwrap();
+    let heard = Incoming::decode(SiteIndex(1), Turn::model(2), &grid).unwrap();
     assert_eq!((heard.from, heard.turn), (SiteIndex(1), Turn::model(2)));
     assert_eq!(heard.vector.as_slice(), [1.0, -0.5]);
     for bad in [
@@ -386,7 +400,7 @@ fn what_peers_send_is_decoded_with_checks() {
         Payload::Grid { exponent: 0, values: vec![1 << 53] },
         Payload::Grid { exponent: 5000, values: vec![1] },
     ] {
-        assert!(Incoming::decode(SiteIndex(1), Turn::model(1), "peer", bad).is_err());
+        assert!(Incoming::decode(SiteIndex(1), Turn::model(1), &bad).is_err());
     }
 }
 

@@ -16,7 +16,7 @@ use padmm_core::loss::Loss;
 use padmm_core::message::{Incoming, SiteIndex, Turn};
 use padmm_core::plan::PlanDraft;
 use padmm_core::regularizer::Regularizer;
-use padmm_privacy::{MemoryLedger, Payload, Stopping};
+use padmm_privacy::{MemoryLedger, Payload, Schedule, Stopping};
 
 /// What a neighbour can see of one turn.
 #[derive(Debug, PartialEq)]
@@ -54,7 +54,7 @@ fn hostile(turn: u32, exponent: i32, direction: &[f64], size: f64) -> Incoming {
         integer.clamp(-((1i64 << 53) - 1) as f64, ((1i64 << 53) - 1) as f64) as i64
     };
     let payload = Payload::Grid { exponent, values: direction.iter().map(on_grid).collect() };
-    Incoming::decode(SiteIndex(1), Turn::model(turn), "peer", payload).unwrap()
+    Incoming::decode(SiteIndex(1), Turn::model(turn), &payload).unwrap()
 }
 
 /// Lets the agent speak and hands it the neighbour's message.
@@ -94,7 +94,7 @@ fn attack(seed: u64, worlds: &[World; 2], size: &mut dyn FnMut(&mut Random) -> f
         if random.below(3) > 0 {
             direction = random.normals(common::N_FEATURES);
         }
-        let message = hostile(round, schedule.grid_exponent(round), &direction, size(&mut random));
+        let message = hostile(round, schedule.grid_exponent(round).unwrap(), &direction, size(&mut random));
         let (seen, other) = (turn(&mut one, &message), turn(&mut two, &message));
         assert_eq!(seen, other, "seed {seed}, round {round}: stop and charge tell the records apart");
         assert!(!matches!(seen.0, Seen::FailedAfterTheCharge(_)), "seed {seed}, round {round}: {seen:?}");
@@ -183,8 +183,7 @@ fn the_algorithms_that_take_steps_and_tokens_stop_alike_too() {
                     let Phase::Receiving(turn) = agent.phase() else { break };
                     let size = 10f64.powf(20.0 * random.unit() - 3.0);
                     let values = random.normals(common::N_FEATURES).iter().map(|v| v * size).collect();
-                    let message =
-                        Incoming::decode(SiteIndex(1), turn, "peer", Payload::Plain(values)).unwrap();
+                    let message = Incoming::decode(SiteIndex(1), turn, &Payload::Plain(values)).unwrap();
                     let used = agent.handle_message(&message).is_ok();
                     outcome.push((if used { "used" } else { "not used" }, agent.debits().len()));
                 }
@@ -200,9 +199,8 @@ fn a_refused_round_charges_nothing_and_says_that_it_was_public() {
     let worlds = pair(3, plan(Loss::Logistic, Regularizer::None), 20);
     let (mut agent, _) = worlds[0].agent(0, 3, Box::new(MemoryLedger::new()));
     let limit = worlds[0].calibration.agents[0].solvability.unwrap().message_limit;
-    let exponent = |round| {
-        worlds[0].calibration.agents[1].noise.as_ref().unwrap().as_gaussian().unwrap().grid_exponent(round)
-    };
+    let exponent =
+        |round| worlds[0].calibration.agents[1].noise.as_ref().unwrap().grid_exponent(round).unwrap();
     let mut round = 1;
     let error = loop {
         match agent.poll_message() {
@@ -293,12 +291,12 @@ fn what_does_not_fit_the_grid_is_refused_before_the_charge() {
     let worlds = pair(9, plan, 10);
     let [own, theirs] =
         [0, 1].map(|i: usize| worlds[0].calibration.agents[i].noise.as_ref().unwrap().as_gaussian().unwrap());
-    let holds = 2f64.powi(52 + own.grid_exponent(2));
+    let holds = 2f64.powi(52 + own.grid_exponent(2).unwrap());
     let limit = worlds[0].calibration.agents[0].solvability.unwrap().message_limit;
     assert!(limit > 8.0 * holds, "the grid must be what ends first: {limit:e}, {holds:e}");
     let (mut agent, _) = worlds[0].agent(0, 9, Box::new(MemoryLedger::new()));
     agent.poll_message().unwrap();
-    agent.handle_message(&hostile(1, theirs.grid_exponent(1), &[1.0; 7], 8.0 * holds)).unwrap();
+    agent.handle_message(&hostile(1, theirs.grid_exponent(1).unwrap(), &[1.0; 7], 8.0 * holds)).unwrap();
     let error = agent.poll_message().unwrap_err();
     assert!(matches!(error, AgentError::TooLarge { round: 2, .. }), "{error}");
     assert_eq!(agent.debits().len(), 1);

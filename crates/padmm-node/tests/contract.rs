@@ -12,7 +12,7 @@ use common::{TestAuthority, days, key, name, now, own_certificate, schema};
 use padmm_core::calibration::{Calibration, NetworkFacts};
 use padmm_core::graph::GraphSpec;
 use padmm_core::loss::Loss;
-use padmm_core::plan::{Output, PlanDraft};
+use padmm_core::plan::{AccountantKind, Output, PlanDraft};
 use padmm_core::regularizer::Regularizer;
 use padmm_core::schema::SchemaDraft;
 use padmm_node::contract::{
@@ -20,7 +20,7 @@ use padmm_node::contract::{
     difference, schema_hash,
 };
 use padmm_node::identity::{Card, Certificate, Expiry, Fingerprint, IdentityError, SecretKey, Signature};
-use padmm_privacy::{AccountantKind, SensitivityBasis};
+use padmm_privacy::SensitivityBasis;
 
 const RECORDS: [usize; 4] = [303, 294, 123, 200];
 

@@ -90,26 +90,17 @@ pub fn gdp_epsilon(mu: GdpMu, delta: Delta) -> Epsilon {
 pub fn gdp_mu(budget: Budget) -> GdpMu {
     let epsilon = Epsilon::new(budget.epsilon.value().min(LARGEST_SEARCHED)).expect("still in range");
     let holds = |mu: f64| GdpMu::new(mu).is_ok_and(|m| gdp_delta(m, epsilon) <= budget.delta.value());
-    let mut above = 1.0;
-    while holds(above) {
-        above *= 2.0;
-    }
-    lower_until(bisect(0.0, above, holds), GdpMu::new, |mu| gdp_epsilon(mu, budget.delta) <= budget.epsilon)
+    lower_until(largest(holds), GdpMu::new, |mu| gdp_epsilon(mu, budget.delta) <= budget.epsilon)
 }
 
-/// Epsilon of rho-zCDP at one Renyi order (Canonne, Kamath, Steinke 2020, Proposition 12), rounded up. Valid for every
-/// order `a = 1 + order_minus_one` above 1:
+/// Epsilon of a mechanism whose Renyi divergence of order `a = 1 + order_minus_one` is at most D, `divergence`, rounded up (Canonne,
+/// Kamath, Steinke 2020, Proposition 12). Valid for every order above 1; rho-zCDP has `D = a rho`:
 ///
 /// ```text
-/// epsilon(a) = a rho + (ln(1/delta) + a ln(1 - 1/a) - ln(a - 1)) / (a - 1)
+/// epsilon(a) = D + (ln(1/delta) + a ln(1 - 1/a) - ln(a - 1)) / (a - 1)
 /// ```
 ///
 /// The absolute values of all terms are added up, and 16 units of their rounding error go on top.
-fn zcdp_epsilon_at(rho: f64, log_inverse_delta: f64, order_minus_one: f64) -> f64 {
-    renyi_epsilon_at((1.0 + order_minus_one) * rho, log_inverse_delta, order_minus_one)
-}
-
-/// The same for any mechanism whose Renyi divergence of order `a = 1 + order_minus_one` is at most `divergence`, rounded up.
 pub fn renyi_epsilon_at(divergence: f64, log_inverse_delta: f64, order_minus_one: f64) -> f64 {
     let order = 1.0 + order_minus_one;
     let rest = if order_minus_one > 1.0 {
@@ -138,7 +129,10 @@ pub fn zcdp_epsilon(rho: ZcdpRho, delta: Delta) -> Epsilon {
         return Epsilon::ZERO;
     }
     let log_inverse = -ln_down(delta.value());
-    let at = |log_order: f64| zcdp_epsilon_at(rho, log_inverse, libm::exp(log_order));
+    let at = |log_order: f64| {
+        let order_minus_one = libm::exp(log_order);
+        renyi_epsilon_at((1.0 + order_minus_one) * rho, log_inverse, order_minus_one)
+    };
     let centre = 0.5 * libm::log(log_inverse.max(1e-3) / rho);
     let best = smallest_over_orders(centre - 12.0, centre + 12.0, at);
     // The paper's conversion is valid as well, and catches an order that overflowed.
@@ -174,11 +168,16 @@ pub fn smallest_over_orders(mut left: f64, mut right: f64, at: impl Fn(f64) -> f
 pub fn zcdp_rho(budget: Budget) -> ZcdpRho {
     let epsilon = Epsilon::new(budget.epsilon.value().min(LARGEST_SEARCHED)).expect("still in range");
     let holds = |rho: f64| ZcdpRho::new(rho).is_ok_and(|r| zcdp_epsilon(r, budget.delta) <= epsilon);
+    ZcdpRho::new(largest(holds)).expect("between 0 and a finite bound")
+}
+
+/// The largest number that was seen to hold, between 0, which does, and a power of two that does not.
+fn largest(holds: impl Fn(f64) -> bool) -> f64 {
     let mut above = 1.0;
     while holds(above) {
         above *= 2.0;
     }
-    ZcdpRho::new(bisect(0.0, above, holds)).expect("between 0 and a finite bound")
+    bisect(0.0, above, holds)
 }
 
 /// Narrows the gap between a point where `holds` is true and one where it is not, down to neighbouring doubles, and

@@ -1,12 +1,9 @@
-//! The variance decay of the paper and the dynamic zCDP curve that follows from it.
+//! The variance decay of the paper.
 
 #![allow(clippy::float_cmp, reason = "what is meant is equality to the bit")]
 
-use serde::{Deserialize, Serialize};
-
-use crate::budget::ZcdpRho;
 use crate::error::{PrivacyError, require};
-use crate::outward::{add_up, div_up, mul_up, pow_up};
+use crate::outward::{add_up, div_up, pow_up};
 
 /// Schedules longer than this would make the sums below slow, and no plan needs them.
 const MOST_ROUNDS: u32 = 1_000_000;
@@ -18,24 +15,10 @@ const LARGEST_SUM: f64 = 1e100;
 /// ```text
 /// noise_var(k + 1) = rate * noise_var(k),   0 < rate <= 1
 /// ```
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "RawDecay")]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Decay {
     rounds: u32,
     rate: f64,
-}
-
-#[derive(Deserialize)]
-struct RawDecay {
-    rounds: u32,
-    rate: f64,
-}
-
-impl TryFrom<RawDecay> for Decay {
-    type Error = PrivacyError;
-    fn try_from(raw: RawDecay) -> Result<Self, PrivacyError> {
-        Self::new(raw.rounds, raw.rate)
-    }
 }
 
 impl Decay {
@@ -57,8 +40,7 @@ impl Decay {
         self.rounds
     }
 
-    /// The paper's R: the factor by which the variance changes from one round to the next, above 0
-    /// and at most 1.
+    /// The paper's R, by which the variance is multiplied from one round to the next; above 0 and at most 1.
     pub fn rate(&self) -> f64 {
         self.rate
     }
@@ -77,23 +59,8 @@ impl Decay {
         (1..self.rounds).fold(1.0, |sum, _| add_up(1.0, div_up(sum, self.rate)))
     }
 
-    /// What round `round` (counted from 1) is charged, relative to the first: `R^-(round-1)`, rounded up.
-    pub fn charge_ratio(&self, round: u32) -> f64 {
-        assert!(round >= 1, "rounds are counted from 1");
-        pow_up(self.rate, -f64::from(round - 1))
-    }
-
     /// Standard deviation of round `round` relative to the first: `R^((round-1)/2)`, rounded up but never above 1.
     pub(crate) fn std_ratio(&self, round: u32) -> f64 {
         pow_up(self.rate, 0.5 * f64::from(round - 1)).min(1.0)
     }
-}
-
-/// The dynamic zCDP curve, rounded up: the charge of each round when the first costs `rho_first`.
-///
-/// ```text
-/// rho(k) = rho(1) * R^-(k-1)                                   (the paper's Theorem 2)
-/// ```
-pub fn dynamic_curve(rho_first: ZcdpRho, decay: &Decay) -> Vec<f64> {
-    (1..=decay.rounds).map(|round| mul_up(rho_first.value(), decay.charge_ratio(round))).collect()
 }

@@ -1,6 +1,5 @@
 //! The gate: the only place where a [`Release`] is made, in a fixed order.
 
-use serde::Serialize;
 use std::fmt;
 
 use crate::error::PrivacyError;
@@ -18,13 +17,13 @@ use crate::sample::NoiseSource;
 /// let forged = Release { site: "a".to_string(), round: 1, value: Payload::Plain(vec![0.0]) };
 /// ```
 ///
-/// and what a peer sends cannot become one; it decodes to [`crate::PeerRelease`]:
+/// and what a peer sends cannot become one: it can only be read, as a [`Payload`] and then as a [`crate::PublicVector`].
 ///
 /// ```compile_fail,E0277
 /// use padmm_privacy::{Payload, Release};
 /// let forged: Release<Payload> = serde_json::from_str("{}").unwrap();
 /// ```
-#[derive(Clone, Serialize)]
+#[derive(Clone)]
 pub struct Release<T> {
     site: String,
     round: u32,
@@ -98,7 +97,7 @@ impl Gate {
     /// A round whose payload is in the ledger already, from before a restart, gives that payload: nothing is charged or
     /// drawn. The closure still runs, so that the caller's state becomes what it was, and what it computes is thrown away.
     ///
-    /// Guarantee: there is one payload for (run, site, round), for ever, and it is returned only if its charge is in the ledger. A
+    /// Guarantee: there is one payload for (run, site, round), permanently, and it is returned only if its charge is in the ledger. A
     /// failure after the debit leaves the debit and no release; that round is over, and the next is the one after it.
     /// A round that was repeated or skipped is refused before anything else happens.
     pub fn release<C: Into<Computed>, E: From<PrivacyError>>(
@@ -106,15 +105,13 @@ impl Gate {
         round: u32,
         compute: impl FnOnce(&Drawn) -> Result<C, E>,
     ) -> Result<Release<Payload>, E> {
-        if round != self.next_round {
-            return Err(PrivacyError::RoundOutOfOrder { expected: self.next_round, found: round }.into());
-        }
+        self.check_is_next(round)?;
         let event = self.mechanism.describe(round)?;
         if let Some(value) = self.ledger.recorded(&self.run, &self.site, round)? {
             value.check()?;
             self.next_round = round.saturating_add(1);
             compute(&Drawn::nothing(round))?;
-            return Ok(self.hand_out(round, value));
+            return Ok(Release { site: self.site.clone(), round, value });
         }
         let debit = Debit { run: self.run.clone(), site: self.site.clone(), round, event };
         self.ledger.debit(&debit)?;
@@ -124,12 +121,12 @@ impl Gate {
         let value = self.mechanism.seal(round, computed.into(), drawn)?;
         value.check()?;
         self.ledger.record(&debit, &value)?;
-        Ok(self.hand_out(round, value))
+        Ok(Release { site: self.site.clone(), round, value })
     }
 
-    /// What is in the ledger, charged and to the bit, as a release.
-    fn hand_out(&self, round: u32, value: Payload) -> Release<Payload> {
-        Release { site: self.site.clone(), round, value }
+    fn check_is_next(&self, round: u32) -> Result<(), PrivacyError> {
+        let expected = self.next_round;
+        if round == expected { Ok(()) } else { Err(PrivacyError::RoundOutOfOrder { expected, found: round }) }
     }
 
     /// Moves past a round in which this site uses no data: nothing is charged, drawn or released.
@@ -139,9 +136,7 @@ impl Gate {
     /// is made anew continues after the last debit in its ledger, so free rounds after that debit are passed again; that
     /// is harmless, for nothing left in them.
     pub fn pass(&mut self, round: u32) -> Result<(), PrivacyError> {
-        if round != self.next_round {
-            return Err(PrivacyError::RoundOutOfOrder { expected: self.next_round, found: round });
-        }
+        self.check_is_next(round)?;
         self.next_round = round.saturating_add(1);
         Ok(())
     }

@@ -11,7 +11,7 @@ pub(crate) const MOST_BITS: u32 = 40;
 /// Rounding to the grid may add this fraction to the sensitivity at most, else the grid is made finer.
 const LARGEST_SHARE: f64 = 1.0 / 1024.0;
 /// Discreteness may use up this fraction of delta at most.
-const LARGEST_SLACK_FRACTION: f64 = 0.01;
+pub(crate) const LARGEST_SLACK_FRACTION: f64 = 0.01;
 /// Steps outside these exponents would leave the range in which `integer * step` is an exact double.
 const EXPONENTS: std::ops::RangeInclusive<i32> = -1022..=970;
 

@@ -3,11 +3,9 @@
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-use crate::budget::ZcdpRho;
 use crate::error::PrivacyError;
 use crate::event::Event;
 use crate::mechanism::Payload;
-use crate::outward::add_up;
 
 /// One charge against one site's records.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -47,54 +45,31 @@ pub trait Ledger: Send {
     fn debits(&self) -> &[Debit];
 }
 
-/// A ledger in memory, for simulation and tests, with an optional cap on the sum of charges.
+/// A ledger in memory, for simulation and tests. It takes whatever can be described, the compared methods' events and releases without
+/// noise included.
 #[derive(Debug, Clone, Default)]
 pub struct MemoryLedger {
     debits: Vec<Debit>,
     charged: BTreeSet<(String, String, u32)>,
-    cap: Option<ZcdpRho>,
-    spent: f64,
 }
 
 impl MemoryLedger {
-    /// Records everything that can be described, releases without noise included.
+    /// A ledger without any charge.
     pub fn new() -> Self {
         Self::default()
-    }
-
-    /// Refuses what would bring the sum of charges, rounded up, above `cap`, and every release without noise.
-    pub fn with_cap(cap: ZcdpRho) -> Self {
-        Self { cap: Some(cap), ..Self::default() }
-    }
-
-    /// The sum with the new event, or why it may not be added.
-    fn total_with(&self, event: &Event) -> Result<f64, PrivacyError> {
-        match (event, self.cap) {
-            (Event::NonPrivate, None) => Ok(self.spent),
-            (Event::NonPrivate, Some(_)) => Err(PrivacyError::NotPrivate { by: "a ledger with a cap" }),
-            (event, cap) => {
-                let charge = event.rho()?.value();
-                let total = add_up(self.spent, charge);
-                match cap {
-                    Some(cap) if total > cap.value() => {
-                        Err(PrivacyError::BudgetExceeded { spent: self.spent, charge, cap: cap.value() })
-                    }
-                    _ => Ok(total),
-                }
-            }
-        }
     }
 }
 
 impl Ledger for MemoryLedger {
     fn debit(&mut self, debit: &Debit) -> Result<(), PrivacyError> {
+        if let Event::Gaussian { .. } = debit.event {
+            debit.event.rho()?;
+        }
         let key = (debit.run.clone(), debit.site.clone(), debit.round);
-        if self.charged.contains(&key) {
-            let (run, site, round) = key;
+        if !self.charged.insert(key) {
+            let Debit { run, site, round, .. } = debit.clone();
             return Err(PrivacyError::AlreadyCharged { run, site, round });
         }
-        self.spent = self.total_with(&debit.event)?;
-        self.charged.insert(key);
         self.debits.push(debit.clone());
         Ok(())
     }

@@ -1,54 +1,15 @@
-//! What peers send, and vectors that are functions of releases only.
+//! Vectors that are functions of releases only: this site's, and those that peers sent.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::error::PrivacyError;
 use crate::gate::Release;
 use crate::mechanism::Payload;
 
-/// What a peer sent: claims to be a release of that peer. Checked for range when it is decoded, and for nothing else: that
-/// it is the peer's, and of the right length, is for the receiver to check.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-pub struct PeerRelease {
-    site: String,
-    round: u32,
-    value: Payload,
-}
-
-impl PeerRelease {
-    /// What a peer said in a round; refused unless every number is finite and exact.
-    pub fn new(site: String, round: u32, value: Payload) -> Result<Self, PrivacyError> {
-        value.check()?;
-        Ok(Self { site, round, value })
-    }
-
-    /// The site that the sender claims to be.
-    pub fn site(&self) -> &str {
-        &self.site
-    }
-
-    /// The round that the sender claims.
-    pub fn round(&self) -> u32 {
-        self.round
-    }
-
-    /// What was sent; only its range has been checked.
-    pub fn payload(&self) -> &Payload {
-        &self.value
-    }
-}
-
-impl From<&Release<Payload>> for PeerRelease {
-    fn from(release: &Release<Payload>) -> Self {
-        Self { site: release.site().to_owned(), round: release.round(), value: release.value().clone() }
-    }
-}
-
 /// A vector computed from releases and public constants only, so that it may go anywhere free of charge.
 ///
-/// It starts as zeros or as a release, and linear operations with other such vectors and public proximal steps are all that
-/// can be done to it. There
-/// is no constructor from a plain vector (what a peer sent comes in through [`PeerRelease`], which is for received bytes only):
+/// It starts as zeros or as a release, and linear operations with other such vectors and rewriting by public rules are all that
+/// can be done to it. There is no constructor from a plain vector ([`PublicVector::received`] is for received bytes only):
 ///
 /// ```compile_fail,E0451
 /// use padmm_privacy::PublicVector;
@@ -77,6 +38,13 @@ impl PublicVector {
     /// The zero vector with `n` coordinates.
     pub fn zeros(n: usize) -> Self {
         Self { values: vec![0.0; n] }
+    }
+
+    /// What a peer sent, which claims to be a release of that peer. Its range is checked, every number being finite and exact, and nothing
+    /// else: that it is the peer's, and of the right length, is for the receiver to check.
+    pub fn received(payload: &Payload) -> Result<Self, PrivacyError> {
+        payload.check()?;
+        Ok(Self { values: payload.to_vec() })
     }
 
     /// Sets every coordinate to zero and keeps the memory.
@@ -111,23 +79,6 @@ impl PublicVector {
         }
     }
 
-    /// The proximal step of a public regulariser, coordinate by coordinate:
-    ///
-    /// ```text
-    /// v_j <- factors_j * sign(v_j) * max(|v_j| - thresholds_j, 0)
-    /// ```
-    ///
-    /// Thresholds and factors must be public, like every number that is handed to this type. Panics if the lengths differ.
-    pub fn shrink(&mut self, thresholds: &[f64], factors: &[f64]) {
-        assert!(
-            self.len() == thresholds.len() && self.len() == factors.len(),
-            "a proximal step has a threshold and a factor for every coordinate"
-        );
-        for ((value, threshold), factor) in self.values.iter_mut().zip(thresholds).zip(factors) {
-            *value = factor * (value.abs() - threshold).max(0.0).copysign(*value);
-        }
-    }
-
     /// Rewrites the coordinates by a computation that reads nothing but releases and public constants. The type cannot see that: like the
     /// factors above, what the closure captures must be public. The place for it is a function that is handed nothing else, such as
     /// the end of an algorithm's turn.
@@ -154,11 +105,5 @@ impl PublicVector {
 impl From<&Release<Payload>> for PublicVector {
     fn from(release: &Release<Payload>) -> Self {
         Self { values: release.value().to_vec() }
-    }
-}
-
-impl From<&PeerRelease> for PublicVector {
-    fn from(release: &PeerRelease) -> Self {
-        Self { values: release.payload().to_vec() }
     }
 }

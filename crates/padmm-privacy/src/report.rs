@@ -1,7 +1,6 @@
 //! What a run guarantees, as numbers and in words.
 
 use serde::{Deserialize, Serialize};
-use std::fmt;
 
 use crate::budget::Adjacency;
 use crate::promise::{Promise, Stopping};
@@ -22,17 +21,6 @@ pub enum ExactMethod {
     Rdp,
 }
 
-impl fmt::Display for ExactMethod {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Gdp => "exact composition of Gaussian noise",
-            Self::ZcdpOptimal => "zCDP at the optimal order",
-            Self::OptimalComposition => "optimal composition of pure mechanisms",
-            Self::Rdp => "Renyi divergences at the best order",
-        })
-    }
-}
-
 /// The epsilon of one list of pure mechanisms by every rule, all rounded up.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Compositions {
@@ -44,13 +32,6 @@ pub struct Compositions {
     pub rdp: f64,
     /// By the optimal composition theorem for pure mechanisms.
     pub exact: f64,
-}
-
-impl Compositions {
-    /// The smallest; every one of them is valid at the delta that was asked for.
-    pub fn best(&self) -> f64 {
-        self.basic.min(self.zcdp).min(self.rdp).min(self.exact)
-    }
 }
 
 /// Epsilon spent so far, by both conversions, rounded up.
@@ -148,8 +129,7 @@ impl PrivacyReport {
             ),
             ExactMethod::OptimalComposition => String::new(),
             ExactMethod::Rdp => format!(
-                " Epsilon was found by {}; by zCDP it would be {}.",
-                self.exact_method,
+                " Epsilon was found by Renyi divergences at the best order; by zCDP it would be {}.",
                 epsilon_text(self.epsilon_paper),
             ),
         };

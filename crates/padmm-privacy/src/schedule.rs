@@ -3,38 +3,38 @@
 use std::any::Any;
 use std::fmt;
 
-use crate::calibrate::NoiseSchedule;
 use crate::error::PrivacyError;
 use crate::event::Event;
-use crate::mechanism::{GridGaussian, Mechanism, RequiredCertificate};
+use crate::gaussian::NoiseSchedule;
+use crate::mechanism::{Mechanism, RequiredCertificate};
 use crate::outward::add_up;
 use crate::report::{PrivacyReport, SpentEpsilon};
 
 /// Calibrated noise with its price. This crate has one kind, [`NoiseSchedule`], which is all that a real site can use; the compared
-/// methods bring theirs.
+/// methods bring theirs. Rounds are counted from 1, and there is nothing to say about a round that is free or outside the schedule.
 ///
 /// An implementation is trusted: its events must be true of the noise that its mechanism draws.
 pub trait Schedule: Any + fmt::Debug + Send + Sync {
     /// Number of rounds, free ones included.
     fn rounds(&self) -> u32;
 
-    /// Coordinates of a release: the model's coefficients.
+    /// Coordinates of the last release: the model's coefficients.
     fn n_features(&self) -> usize;
 
-    /// What round `round`, counted from 1, does to the data; `None` for a free round and outside the schedule.
+    /// What the round does to the data.
     fn event(&self, round: u32) -> Option<Event>;
 
-    /// Coordinates of round `round`'s release, where rounds differ.
+    /// Coordinates of the round's release, where rounds differ.
     fn n_coordinates(&self, _round: u32) -> usize {
         self.n_features()
     }
 
-    /// Exponent of the step of the grid that round `round` is released on; `None` without a grid and outside the schedule.
+    /// Exponent of the step of the grid that the round is released on; `None` without a grid, too.
     fn grid_exponent(&self, _round: u32) -> Option<i32> {
         None
     }
 
-    /// Standard deviation of one coordinate of round `round`'s noise; `None` for a free round and outside the schedule.
+    /// Standard deviation of one coordinate of the round's noise.
     fn noise_std(&self, round: u32) -> Option<f64>;
 
     /// Epsilon after each round, rounded up, in one pass.
@@ -52,12 +52,12 @@ pub trait Schedule: Any + fmt::Debug + Send + Sync {
     /// The mechanism that draws this noise, tied to what solvers must certify.
     fn mechanism(&self, required: RequiredCertificate) -> Result<Box<dyn Mechanism>, PrivacyError>;
 
-    /// The schedule of exact Gaussian noise on the output, if it is one.
+    /// The schedule of exact Gaussian noise on certified points, if it is one.
     fn as_gaussian(&self) -> Option<&NoiseSchedule> {
         None
     }
 
-    /// What round `round` costs in zCDP, rounded up; zero for a free round.
+    /// What the round costs in zCDP, rounded up; zero for a free round.
     fn rho(&self, round: u32) -> f64 {
         self.event(round)
             .map_or(0.0, |event| event.rho().expect("checked when the schedule was made").value())
@@ -88,46 +88,4 @@ pub struct Premise {
     pub modulus: f64,
     /// Largest residual of a solve; `None` where the charge is for exact minimisers.
     pub tolerance: Option<f64>,
-}
-
-impl Schedule for NoiseSchedule {
-    fn rounds(&self) -> u32 {
-        self.rounds()
-    }
-
-    fn n_features(&self) -> usize {
-        self.n_features()
-    }
-
-    fn event(&self, round: u32) -> Option<Event> {
-        (1..=self.rounds()).contains(&round).then(|| self.event(round))
-    }
-
-    fn noise_std(&self, round: u32) -> Option<f64> {
-        (1..=self.rounds()).contains(&round).then(|| self.noise_std(round))
-    }
-
-    fn epsilon_curve(&self) -> Vec<SpentEpsilon> {
-        self.epsilon_curve()
-    }
-
-    fn report(&self) -> PrivacyReport {
-        self.report()
-    }
-
-    fn premise(&self) -> Option<Premise> {
-        self.sensitivity().premise()
-    }
-
-    fn mechanism(&self, required: RequiredCertificate) -> Result<Box<dyn Mechanism>, PrivacyError> {
-        Ok(Box::new(GridGaussian::new(self.clone(), required)?))
-    }
-
-    fn grid_exponent(&self, round: u32) -> Option<i32> {
-        (1..=self.rounds()).contains(&round).then(|| self.grid_exponent(round))
-    }
-
-    fn as_gaussian(&self) -> Option<&NoiseSchedule> {
-        Some(self)
-    }
 }

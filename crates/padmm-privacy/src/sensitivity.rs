@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 
 use crate::error::{PrivacyError, require};
+use crate::mechanism::Terms;
 use crate::outward::{add_up, div_up, mul_down};
 use crate::schedule::Premise;
 
@@ -95,6 +96,11 @@ impl Sensitivity {
         Ok(Self { value, basis: SensitivityBasis::Paper, inputs: None })
     }
 
+    /// How far replacing one term moves a sum, in units of the bound that is enforced on terms.
+    pub(crate) fn of_sum(terms: Terms) -> Self {
+        Self { value: terms.sensitivity(), basis: SensitivityBasis::Record, inputs: None }
+    }
+
     /// The bound on the L2 distance.
     pub fn value(&self) -> f64 {
         self.value
@@ -123,13 +129,6 @@ impl Sensitivity {
         self.value = value;
         self
     }
-}
-
-/// The solver tolerance that adds the fraction `relative` to the sensitivity: `tau = relative * 2B/n`.
-///
-/// Rounding does not matter here: whatever number comes out is the one that the sensitivity is derived with.
-pub fn default_tolerance(gradient_bound: f64, n_records: usize, relative: f64) -> f64 {
-    relative * (2.0 * gradient_bound / n_records as f64)
 }
 
 /// Refuses what is not a finite number above 0.

@@ -23,6 +23,7 @@ pub struct Spending {
 }
 
 impl Default for Spending {
+    /// Of a data set that has never been used.
     fn default() -> Self {
         Self { rho: ZcdpRho::ZERO, swap: 0.0 }
     }
@@ -32,17 +33,12 @@ impl Default for Spending {
 const LEAST_SCALE: f64 = 10.0;
 
 impl Spending {
-    /// The spending of a data set that has never been used.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     /// Adds one release of `n_features` integers on the grid with step `2^exponent`, rounded up.
     ///
     /// Refuses events that are not Gaussian: their sum would need another rule.
     pub fn add(&mut self, event: &Event, n_features: usize, exponent: i32) -> Result<(), PrivacyError> {
         let Event::Gaussian { noise_std, .. } = *event else {
-            return Err(PrivacyError::NotGaussian { accountant: "the sum over runs" });
+            return Err(PrivacyError::NotGaussian { by: "the sum over runs" });
         };
         let rho = ZcdpRho::new(add_up(self.rho.value(), event.rho()?.value()))?;
         // A power of two only shifts the exponent.

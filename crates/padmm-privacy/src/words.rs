@@ -21,12 +21,7 @@ pub fn upper_text(value: f64) -> String {
     rounded(value, Direction::Up)
 }
 
-/// A bound on something that hides records, such as the size of noise; never above it.
-pub fn noise_text(size: f64) -> String {
-    lower_text(size)
-}
-
-/// What is certainly reached, such as an epsilon that an attack has shown; never above it.
+/// What hides records, such as the size of noise, or is certainly reached, such as an epsilon that an attack has shown; never above it.
 pub fn lower_text(value: f64) -> String {
     rounded(value, Direction::Down)
 }
@@ -162,10 +157,10 @@ mod tests {
             assert_eq!(epsilon_text(value), text);
         }
         assert_eq!(
-            (noise_text(0.693_75), noise_text(1.000_01e-3)),
+            (lower_text(0.693_75), lower_text(1.000_01e-3)),
             ("0.6937".to_owned(), "1.000e-3".to_owned())
         );
-        assert_eq!(noise_text(0.999_999e-3), "9.999e-4");
+        assert_eq!(lower_text(0.999_999e-3), "9.999e-4");
         assert_eq!((delta_text(1e-4), delta_text(1.292_1e-11)), ("1e-4".to_owned(), "1.293e-11".to_owned()));
         assert_eq!((delta_text(0.05), delta_text(1.0 / 3.0)), ("5e-2".to_owned(), "3.334e-1".to_owned()));
         assert_eq!(factor_text(5.0), "148.4132");

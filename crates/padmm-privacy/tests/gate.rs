@@ -35,11 +35,16 @@ impl NoiseSource for FakeNoise {
 struct RecordingLedger {
     log: Log,
     inner: MemoryLedger,
+    /// How many charges it takes.
+    room: usize,
 }
 
 impl Ledger for RecordingLedger {
     fn debit(&mut self, debit: &Debit) -> Result<(), PrivacyError> {
         note(&self.log, "debit");
+        if self.debits().len() == self.room {
+            return Err(PrivacyError::LedgerFailed { reason: "no room".into() });
+        }
         self.inner.debit(debit)
     }
     fn debits(&self) -> &[Debit] {
@@ -76,29 +81,36 @@ const TOLERANCE: f64 = 1e-9;
 const FEATURES: usize = 3;
 const ROUNDS: u32 = 4;
 
-fn mechanism() -> GridGaussian {
+fn schedule() -> NoiseSchedule {
     let inputs =
         SensitivityInputs { gradient_bound: 1.0, n_records: 100, tolerance: TOLERANCE, modulus: 0.5 };
-    let schedule = NoiseSchedule::calibrate(&NoiseRequest {
+    NoiseSchedule::calibrate(&NoiseRequest {
         budget: Budget::new(1.0, 1e-5).unwrap(),
-        accountant: AccountantKind::Exact,
+        conversion: Conversion::Exact,
         decay: Decay::new(ROUNDS, 0.9).unwrap(),
         sensitivity: Sensitivity::per_record(&inputs).unwrap(),
         n_features: FEATURES,
         scales: None,
     })
-    .unwrap();
-    GridGaussian::new(schedule, RequiredCertificate { modulus: 0.5, tolerance: TOLERANCE }).unwrap()
+    .unwrap()
+}
+
+fn mechanism() -> GridGaussian {
+    GridGaussian::new(schedule(), RequiredCertificate { modulus: 0.5, tolerance: TOLERANCE }).unwrap()
 }
 
 fn gate_with(ledger: MemoryLedger, noise: i64) -> (Gate, Log) {
+    gate_with_room(usize::MAX, ledger, noise)
+}
+
+fn gate_with_room(room: usize, ledger: MemoryLedger, noise: i64) -> (Gate, Log) {
     let log = Log::default();
     let gate = Gate::new(
         "run".into(),
         "site".into(),
         Box::new(RecordingMechanism { log: log.clone(), inner: mechanism() }),
         Box::new(FakeNoise { log: log.clone(), value: noise }),
-        Box::new(RecordingLedger { log: log.clone(), inner: ledger }),
+        Box::new(RecordingLedger { log: log.clone(), inner: ledger, room }),
     );
     (gate, log)
 }
@@ -130,7 +142,7 @@ fn the_order_is_describe_debit_draw_compute_seal() {
         let released = release(&mut gate, &log, round, good()).unwrap();
         assert_eq!(steps(&log), ["describe", "debit", "draw", "compute", "seal"]);
         assert_eq!((released.round(), released.site()), (round, "site"));
-        let exponent = mechanism().schedule().grid_exponent(round);
+        let exponent = schedule().grid_exponent(round).unwrap();
         let step = 2f64.powi(exponent);
         let expected: Vec<i64> = good().point.iter().map(|v| (v / step).round() as i64 + 5).collect();
         assert_eq!(released.value(), &Payload::Grid { exponent, values: expected.clone() });
@@ -140,12 +152,12 @@ fn the_order_is_describe_debit_draw_compute_seal() {
     assert_eq!(gate.debits().len(), ROUNDS as usize);
     assert_eq!(gate.noise_description(), "fake");
     assert!(!gate.noise_is_secure());
-    // The recorded ledger, replayed through a fresh accountant, gives the reported epsilon.
+    // The charges of the recorded ledger, added up, give the reported epsilon.
     let report = gate.report().unwrap();
-    let mut accountant = GdpAccountant::new();
-    gate.debits().iter().for_each(|debit| accountant.compose(&debit.event).unwrap());
+    let charges = gate.debits().iter().map(|debit| debit.event.rho().unwrap().value());
+    let rho = ZcdpRho::new(charges.fold(0.0, outward::add_up)).unwrap();
     let remaining = Delta::new(outward::sub_down(report.delta, report.delta_slack)).unwrap();
-    assert_eq!(accountant.epsilon(remaining).value(), report.epsilon_exact);
+    assert_eq!(gdp_epsilon(rho_to_mu(rho), remaining).value(), report.epsilon_exact);
     let error = release(&mut gate, &log, ROUNDS + 1, good()).unwrap_err();
     assert_eq!(error, PrivacyError::RoundOutsideSchedule { round: 5, rounds: 4 });
     assert_eq!(steps(&log), ["describe"]);
@@ -153,12 +165,11 @@ fn the_order_is_describe_debit_draw_compute_seal() {
 
 #[test]
 fn a_refused_debit_draws_and_computes_nothing() {
-    let one_round = mechanism().schedule().rho_spent(1);
-    let (mut gate, log) = gate_with(MemoryLedger::with_cap(one_round), 0);
+    let (mut gate, log) = gate_with_room(1, MemoryLedger::new(), 0);
     release(&mut gate, &log, 1, good()).unwrap();
     steps(&log);
     let error = release(&mut gate, &log, 2, good()).unwrap_err();
-    assert!(matches!(error, PrivacyError::BudgetExceeded { .. }), "{error}");
+    assert!(matches!(error, PrivacyError::LedgerFailed { .. }), "{error}");
     assert_eq!(steps(&log), ["describe", "debit"]);
     assert_eq!((gate.debits().len(), gate.next_round()), (1, 2));
 }
@@ -280,13 +291,14 @@ fn what_could_not_be_recorded_is_not_released() {
 /// One run summed by `Spending` agrees with its schedule's own report, and two runs cost what twice the rho costs.
 #[test]
 fn spending_over_runs_is_the_exact_composition() {
-    let schedule = mechanism().schedule().clone();
-    let delta = schedule.delta();
-    let mut spent = Spending::new();
+    let schedule = schedule();
+    let delta = Delta::new(schedule.report().delta).unwrap();
+    let mut spent = Spending::default();
     assert_eq!(spent.epsilon(delta).value(), 0.0);
     let one_run = |spent: &mut Spending| {
         for round in 1..=schedule.rounds() {
-            spent.add(&schedule.event(round), schedule.n_features(), schedule.grid_exponent(round)).unwrap();
+            let (event, exponent) = (schedule.event(round).unwrap(), schedule.grid_exponent(round).unwrap());
+            spent.add(&event, schedule.n_features(), exponent).unwrap();
         }
     };
     one_run(&mut spent);
@@ -294,14 +306,14 @@ fn spending_over_runs_is_the_exact_composition() {
     let once = spent.epsilon(delta).value();
     assert!((once / reported - 1.0).abs() < 1e-3, "{once} {reported}");
     one_run(&mut spent);
-    let mu = (4.0 * schedule.rho_total().value()).sqrt();
+    let mu = (4.0 * schedule.rho_total()).sqrt();
     let exact = gdp_epsilon(GdpMu::new(mu).unwrap(), delta).value();
     let twice = spent.epsilon(delta).value();
     assert!(twice >= exact && twice < 1.001 * exact, "{twice} {exact}");
     // A grid too coarse for the exact conversion falls back to zCDP, which holds for it as it is.
-    let mut coarse = Spending::new();
-    coarse.add(&schedule.event(1), 3, 100).unwrap();
-    let rho = schedule.rho(1);
+    let mut coarse = Spending::default();
+    coarse.add(&schedule.event(1).unwrap(), 3, 100).unwrap();
+    let rho = schedule.event(1).unwrap().rho().unwrap();
     assert_eq!(coarse.epsilon(delta), zcdp_epsilon(rho, delta));
     assert!(coarse.add(&Event::NonPrivate, 3, 0).is_err());
 }
@@ -313,7 +325,7 @@ fn what_fails_the_seal_does_not_leave() {
     let cases: Vec<(Certified, PrivacyError)> = vec![
         (point(f64::NAN), PrivacyError::NotFinite),
         (point(f64::INFINITY), PrivacyError::NotFinite),
-        (point(1e300), PrivacyError::BeyondGrid { exponent: mechanism().schedule().grid_exponent(1) }),
+        (point(1e300), PrivacyError::BeyondGrid { exponent: schedule().grid_exponent(1).unwrap() }),
         (residual(f64::NAN), PrivacyError::CertificateMissing),
         (residual(-1.0), PrivacyError::CertificateMissing),
         (residual(f64::INFINITY), PrivacyError::CertificateMissing),
@@ -352,7 +364,7 @@ fn noise_of_another_round_or_kind_is_refused() {
 
 #[test]
 fn a_mechanism_does_not_accept_less_than_its_sensitivity_assumes() {
-    let schedule = mechanism().schedule().clone();
+    let schedule = schedule();
     for (modulus, tolerance, name) in [(0.5, 2.0 * TOLERANCE, "tolerance"), (0.4, TOLERANCE, "modulus")] {
         let error =
             GridGaussian::new(schedule.clone(), RequiredCertificate { modulus, tolerance }).unwrap_err();
@@ -365,19 +377,12 @@ fn a_mechanism_does_not_accept_less_than_its_sensitivity_assumes() {
 fn what_peers_send_decodes_to_another_type_and_is_checked() {
     let (mut gate, log) = gate_with(MemoryLedger::new(), 2);
     let released = release(&mut gate, &log, 1, good()).unwrap();
-    let bytes = serde_json::to_string(&released).unwrap();
-    let peer: PeerRelease = serde_json::from_str(&bytes).unwrap();
-    assert_eq!(peer, PeerRelease::from(&released));
-    assert_eq!((peer.site(), peer.round(), peer.payload()), ("site", 1, released.value()));
-    assert_eq!(PublicVector::from(&peer), PublicVector::from(&released));
-    let decode = |value: &str| {
-        serde_json::from_str::<PeerRelease>(&format!(r#"{{"site":"s","round":1,"value":{value}}}"#))
-    };
-    assert!(decode(r#"{"grid":{"exponent":-20,"values":[9007199254740991]}}"#).is_ok());
-    assert!(decode(r#"{"grid":{"exponent":-20,"values":[9007199254740992]}}"#).is_err());
-    assert!(decode(r#"{"grid":{"exponent":-20,"values":[-9223372036854775808]}}"#).is_err());
-    assert!(decode(r#"{"grid":{"exponent":971,"values":[1]}}"#).is_err());
-    assert!(decode(r#"{"plain":[1e999]}"#).is_err() && decode(r#"{"plain":[1.5]}"#).is_ok());
+    assert_eq!(PublicVector::received(released.value()), Ok(PublicVector::from(&released)));
+    let grid = |exponent, value| PublicVector::received(&Payload::Grid { exponent, values: vec![value] });
+    assert!(grid(-20, (1 << 53) - 1).is_ok());
+    assert!(grid(-20, 1 << 53).is_err() && grid(-20, i64::MIN).is_err() && grid(971, 1).is_err());
+    let plain = |value| PublicVector::received(&Payload::Plain(vec![value]));
+    assert!(plain(1.5).is_ok() && plain(f64::INFINITY).is_err() && plain(f64::NAN).is_err());
 }
 
 #[test]

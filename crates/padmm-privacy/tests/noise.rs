@@ -123,7 +123,7 @@ fn a_released_vector_has_the_noise_that_was_charged() {
     let inputs = SensitivityInputs { gradient_bound: 1.0, n_records: 50, tolerance: 1e-6, modulus: 0.1 };
     let request = NoiseRequest {
         budget: Budget::new(2.0, 1e-6).unwrap(),
-        accountant: AccountantKind::Exact,
+        conversion: Conversion::Exact,
         decay: Decay::new(2, 0.5).unwrap(),
         sensitivity: Sensitivity::per_record(&inputs).unwrap(),
         n_features: FEATURES,
@@ -132,13 +132,13 @@ fn a_released_vector_has_the_noise_that_was_charged() {
     let schedule = NoiseSchedule::calibrate(&request).unwrap();
     let required = RequiredCertificate { modulus: 0.1, tolerance: 1e-6 };
     let mechanism = Box::new(GridGaussian::new(schedule.clone(), required).unwrap());
-    let ledger = Box::new(MemoryLedger::with_cap(schedule.rho_total()));
+    let ledger = Box::new(MemoryLedger::new());
     let mut gate = Gate::new("r".into(), "s".into(), mechanism, Box::new(SecureNoise), ledger);
     assert!(gate.noise_is_secure());
     for round in 1..=2 {
         let point = Certified { point: vec![1.0; FEATURES], residual: 1e-7 };
         let released = gate.release::<_, PrivacyError>(round, |_| Ok(point)).unwrap();
-        let std = schedule.noise_std(round);
+        let std = schedule.noise_std(round).unwrap();
         let squares = released.value().to_vec().into_iter().map(|v| ((v - 1.0) / std).powi(2));
         let variance = squares.sum::<f64>() / FEATURES as f64;
         assert!(

@@ -2,24 +2,11 @@
 
 #![allow(clippy::float_cmp, reason = "what is meant is equality to the bit")]
 
+mod common;
+
+use common::{release, released, square};
 use padmm_privacy::*;
 use proptest::prelude::*;
-
-/// What is released where all noise happens to be zero.
-struct Silence;
-
-impl NoiseSource for Silence {
-    fn fill(&mut self, _scale: f64, out: &mut [i64]) -> Result<(), PrivacyError> {
-        out.fill(0);
-        Ok(())
-    }
-    fn description(&self) -> &'static str {
-        "zeros, for a test"
-    }
-    fn is_secure(&self) -> bool {
-        false
-    }
-}
 
 fn budget(epsilon: f64) -> Budget {
     Budget::new(epsilon, 1e-4).unwrap()
@@ -31,22 +18,6 @@ fn integers(terms: Terms, n_records: usize, rows: &[(f64, Vec<f64>)]) -> (Vec<i6
     let mut sum = ClippedSum::new(terms, n_coordinates, n_records);
     rows.iter().for_each(|(factor, row)| sum.add(*factor, row));
     released(sum, terms, n_coordinates, n_records)
-}
-
-/// The integers of a sum, by way of a gate without noise.
-fn released(sum: ClippedSum, terms: Terms, n_coordinates: usize, n_records: usize) -> (Vec<i64>, u32) {
-    let rounds = vec![SumRound { n_coordinates, terms, share: 1.0 }];
-    let schedule = SumSchedule::calibrate(budget(1.0), n_records, rounds).unwrap();
-    let mechanism = schedule.mechanism(RequiredCertificate { modulus: 1.0, tolerance: 0.0 }).unwrap();
-    let mut gate =
-        Gate::new("r".into(), "s".into(), mechanism, Box::new(Silence), Box::new(MemoryLedger::new()));
-    let release = gate.release::<_, PrivacyError>(1, |_| Ok(sum)).unwrap();
-    let Payload::Grid { exponent, values } = release.value().clone() else { panic!("sums are on a grid") };
-    (values, exponent.unsigned_abs())
-}
-
-fn square(v: &[i64]) -> u128 {
-    v.iter().map(|t| u128::from(t.unsigned_abs()).pow(2)).sum()
 }
 
 /// Numbers of all sizes, and what is no number.
@@ -142,18 +113,8 @@ fn merged_sums_are_sums_and_other_kinds_are_refused() {
     rest.add(1.0, &[0.5, 0.5]);
     rest.add(1.0, &[-0.125, 0.0]);
     all.merge(rest);
-    let schedule = |n_coordinates| {
-        let rounds = vec![SumRound { n_coordinates, terms: Terms::Signed, share: 1.0 }];
-        SumSchedule::calibrate(budget(1.0), 3, rounds).unwrap()
-    };
-    let required = RequiredCertificate { modulus: 1.0, tolerance: 0.0 };
-    let release = |schedule: SumSchedule, computed: Computed| {
-        let mechanism = schedule.mechanism(required).unwrap();
-        let ledger = Box::new(MemoryLedger::new());
-        let mut gate = Gate::new("r".into(), "s".into(), mechanism, Box::new(Silence), ledger);
-        gate.release::<_, PrivacyError>(1, |_| Ok(computed)).map(|release| release.value().to_vec())
-    };
-    assert_eq!(release(schedule(2), all.into()).unwrap(), [0.625, 0.0]);
+    let release = |computed| release(Terms::Signed, 2, 3, computed);
+    assert_eq!(release(all.into()).unwrap().to_vec(), [0.625, 0.0]);
     let wrong = [
         Computed::from(ClippedSum::new(Terms::Signed, 3, 3)),
         ClippedSum::new(Terms::NonNegative, 2, 3).into(),
@@ -161,7 +122,7 @@ fn merged_sums_are_sums_and_other_kinds_are_refused() {
         Certified { point: vec![0.0; 2], residual: 0.0 }.into(),
     ];
     for computed in wrong {
-        assert_eq!(release(schedule(2), computed).unwrap_err(), PrivacyError::WrongKind);
+        assert_eq!(release(computed).unwrap_err(), PrivacyError::WrongKind);
     }
 }
 
@@ -170,7 +131,7 @@ fn shares_add_up_to_the_budget_and_no_further() {
     let round = |share, terms| SumRound { n_coordinates: 100, terms, share };
     let rounds = vec![round(0.2, Terms::NonNegative), round(0.3, Terms::Signed), round(0.5, Terms::Signed)];
     for epsilon in [0.1, 1.0, 5.0] {
-        let schedule = SumSchedule::calibrate(budget(epsilon), 1000, rounds.clone()).unwrap();
+        let schedule = NoiseSchedule::for_sums(budget(epsilon), 1000, &rounds).unwrap();
         let report = schedule.report();
         assert!(
             report.epsilon_exact <= epsilon && report.epsilon_exact > epsilon * (1.0 - 1e-6),
@@ -188,9 +149,9 @@ fn shares_add_up_to_the_budget_and_no_further() {
         assert!(curve.windows(2).all(|w| w[0].exact < w[1].exact) && curve[2].exact == report.epsilon_exact);
     }
     let too_much = vec![round(0.6, Terms::Signed), round(0.6, Terms::Signed)];
-    assert!(SumSchedule::calibrate(budget(1.0), 1000, too_much).is_err());
+    assert!(NoiseSchedule::for_sums(budget(1.0), 1000, &too_much).is_err());
     assert!(
-        SumSchedule::calibrate(budget(200.0), 1000, rounds).is_err(),
+        NoiseSchedule::for_sums(budget(200.0), 1000, &rounds).is_err(),
         "no noise on whole numbers is as narrow"
     );
 }

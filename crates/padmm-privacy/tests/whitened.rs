@@ -2,45 +2,17 @@
 
 #![allow(clippy::float_cmp, reason = "what is meant is equality to the bit")]
 
+mod common;
+
 use std::ops::Range;
 use std::sync::Arc;
 
-use padmm_privacy::{
-    Budget, ClippedSum, Gate, MemoryLedger, NoiseSource, Payload, PrivacyError, RecordRows,
-    RequiredCertificate, Schedule, SumRound, SumSchedule, Terms, WhitenedRows, Workers,
-};
+use common::square;
+use padmm_privacy::{ClippedSum, RecordRows, Terms, WhitenedRows, Workers};
 use proptest::prelude::*;
 
-struct Silence;
-
-impl NoiseSource for Silence {
-    fn fill(&mut self, _scale: f64, out: &mut [i64]) -> Result<(), PrivacyError> {
-        out.fill(0);
-        Ok(())
-    }
-    fn description(&self) -> &'static str {
-        "zeros, for a test"
-    }
-    fn is_secure(&self) -> bool {
-        false
-    }
-}
-
-/// The integers of a sum, and how many bits finer than the bound their unit is.
 fn released(sum: ClippedSum, n_coordinates: usize, n_records: usize) -> (Vec<i64>, u32) {
-    let rounds = vec![SumRound { n_coordinates, terms: Terms::Signed, share: 1.0 }];
-    let budget = Budget::new(1.0, 1e-4).unwrap();
-    let schedule = SumSchedule::calibrate(budget, n_records, rounds).unwrap();
-    let mechanism = schedule.mechanism(RequiredCertificate { modulus: 1.0, tolerance: 0.0 }).unwrap();
-    let mut gate =
-        Gate::new("r".into(), "s".into(), mechanism, Box::new(Silence), Box::new(MemoryLedger::new()));
-    let release = gate.release::<_, PrivacyError>(1, |_| Ok(sum)).unwrap();
-    let Payload::Grid { exponent, values } = release.value().clone() else { panic!("sums are on a grid") };
-    (values, exponent.unsigned_abs())
-}
-
-fn square(v: &[i64]) -> u128 {
-    v.iter().map(|t| u128::from(t.unsigned_abs()).pow(2)).sum()
+    common::released(sum, Terms::Signed, n_coordinates, n_records)
 }
 
 /// Slope, numbers, ones.

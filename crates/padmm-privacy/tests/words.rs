@@ -5,7 +5,7 @@ mod double;
 
 use double::Double;
 use padmm_privacy::words::{
-    best_guess, delta_text, epsilon_text, factor_text, noise_text, percent_text, upper_text,
+    best_guess, delta_text, epsilon_text, factor_text, lower_text, percent_text, upper_text,
 };
 use padmm_privacy::{Promise, Stopping};
 use proptest::prelude::*;
@@ -69,7 +69,7 @@ proptest! {
             let near = value * 1.0011 + if value >= 0.1 { 1e-4 } else { 0.0 };
             prop_assert!(text.parse::<f64>().unwrap() <= near.next_up(), "{text} for {value:e}");
         }
-        let text = noise_text(value);
+        let text = lower_text(value);
         let below = compare(&text, &exactly(value)) != Ordering::Greater;
         prop_assert!(below || is_as_written(&text, value), "{text} for {value:e}");
     }

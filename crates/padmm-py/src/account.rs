@@ -1,9 +1,10 @@
 //! From noise to ε and back, without data. What is asked has the names of `padmm account`.
 
 use padmm_core::account::{Noise, Wanted};
+use padmm_core::plan::AccountantKind;
 use padmm_privacy::{
-    AccountantKind, Budget, Decay, Delta, Epsilon, GdpMu, ZcdpRho, gdp_delta, gdp_epsilon, gdp_mu, group_mu,
-    group_rho, outward, paper_epsilon, paper_rho, rho_to_mu, zcdp_epsilon, zcdp_rho,
+    Budget, Decay, Delta, Epsilon, GdpMu, ZcdpRho, gdp_delta, gdp_epsilon, gdp_mu, group_mu, group_rho,
+    outward, paper_epsilon, paper_rho, rho_to_mu, zcdp_epsilon, zcdp_rho,
 };
 use pyo3::prelude::*;
 use serde_json::{Map, Value, json};
@@ -69,7 +70,7 @@ pub(crate) fn account(
         }
         "rho" => Wanted::RhoTotal(charge("rho", value)?),
         "rho-first" => Wanted::RhoFirst(charge("rho-first", value)?),
-        _ => Wanted::Budget(ensure_budget(value, delta)?, kind),
+        _ => Wanted::Budget(ensure_budget(value, delta)?, kind.conversion().map_err(Failure::from)?),
     };
     ensure((1..=1_000_000).contains(&rounds), || {
         format!("--rounds is {rounds}, but it must be at least 1 and at most 1000000")

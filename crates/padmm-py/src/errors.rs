@@ -78,8 +78,7 @@ fn privacy_kind(error: &PrivacyError) -> Kind {
     match error {
         PrivacyError::OutOfRange { name: "epsilon" | "delta", .. }
         | PrivacyError::DecayTooSteep { .. }
-        | PrivacyError::JacobianSpendsBudget { .. }
-        | PrivacyError::BudgetExceeded { .. }
+        | PrivacyError::Compared { is_budget: true, .. }
         | PrivacyError::AlreadyCharged { .. } => Kind::Budget,
         _ => Kind::General,
     }

@@ -397,7 +397,7 @@ fn the_curve_of_a_run_is_the_largest_over_sites_in_every_round() {
         rounds: 20,
         penalty: Some(2e-3),
         own: OwnSettings::default().with("penalty-growth", 1.0).with("rate-growth", 1.03),
-        accountant: padmm_privacy::AccountantKind::Basic,
+        accountant: padmm_core::plan::AccountantKind::Basic,
         ..short()
     };
     let skewed = SimulationPlan { split: Split::SizeSkew(0.3), n_agents: Some(3), ..setting(plan) };

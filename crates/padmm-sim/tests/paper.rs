@@ -5,6 +5,8 @@
 use crate::common;
 
 use padmm_baselines::ADMM;
+use padmm_baselines::accounting::{Accountant, GdpAccountant, ZcdpAccountant, ZcdpConversion};
+use padmm_core::account::dynamic_curve;
 use std::sync::Arc;
 
 use common::{
@@ -16,15 +18,14 @@ use padmm_core::algorithm::{Algorithm, ConsensusAdmm, Local, P_ADMM};
 use padmm_core::graph::{GraphSpec, gossip_contraction, metropolis_self_weight, metropolis_weight};
 use padmm_core::loss::Loss;
 use padmm_core::message::SiteIndex;
-use padmm_core::plan::PlanDraft;
+use padmm_core::plan::{AccountantKind, PlanDraft};
 use padmm_core::regularizer::Regularizer;
 use padmm_core::schema::Encoded;
 use padmm_core::solver::Solver;
 use padmm_core::step;
 use padmm_data::{Source, load};
 use padmm_privacy::{
-    Accountant, AccountantKind, Delta, Drawn, Event, GdpAccountant, PublicVector, ZcdpAccountant,
-    ZcdpConversion, ZcdpRho, dynamic_curve, gdp_epsilon, outward, paper_epsilon, rho_to_mu,
+    Delta, Drawn, Event, PublicVector, Schedule, ZcdpRho, gdp_epsilon, outward, paper_epsilon, rho_to_mu,
 };
 use padmm_sim::{Holdout, PreparedSimulation, Record, SimulationPlan, Split, simulate};
 
@@ -58,8 +59,7 @@ fn private_world(text: &str, n_agents: usize) -> World {
 
 /// The point that an agent computed in the round that it just released: the release less its noise, on the grid.
 fn unnoised(world: &World, i: usize, round: u32, agent: &Agent, noise: &common::Remembered) -> Vec<f64> {
-    let exponent =
-        world.calibration.agents[i].noise.as_ref().unwrap().as_gaussian().unwrap().grid_exponent(round);
+    let exponent = world.calibration.agents[i].noise.as_ref().unwrap().grid_exponent(round).unwrap();
     let step = 2f64.powi(exponent);
     let drawn = &noise.lock().unwrap()[round as usize - 1].1;
     agent.released().as_slice().iter().zip(drawn).map(|(x, z)| x - step * *z as f64).collect()
@@ -185,8 +185,7 @@ fn algorithm_primal_step_satisfies_its_optimality_condition() {
                 }
             }
             let calibration = &world.calibration.agents[i];
-            let step =
-                2f64.powi(calibration.noise.as_ref().unwrap().as_gaussian().unwrap().grid_exponent(round));
+            let step = 2f64.powi(calibration.noise.as_ref().unwrap().grid_exponent(round).unwrap());
             let allowed = calibration.tolerance + step * (0.25 + calibration.modulus) * 3.0;
             assert!(norm(&residual) <= allowed, "round {round}, agent {i}: {:e}", norm(&residual));
             // Algorithm 1 read literally, with the agent's own un-noised point, is another equation.
@@ -213,9 +212,10 @@ fn algorithm_perturbation_has_the_variance_of_the_schedule() {
         for (k, (scale, values)) in drawn.iter().enumerate() {
             let round = k as u32 + 1;
             // σ² falls by R = 0.995 a round, and the integers' scale is σ in units of the grid.
-            let expected = schedule.noise_std(1) * 0.995f64.powf(k as f64 / 2.0);
-            assert!((schedule.noise_std(round) / expected - 1.0).abs() < 1e-12);
-            assert_eq!(scale * 2f64.powi(schedule.grid_exponent(round)), schedule.noise_std(round));
+            let noise_std = schedule.noise_std(round).unwrap();
+            let expected = schedule.noise_std(1).unwrap() * 0.995f64.powf(k as f64 / 2.0);
+            assert!((noise_std / expected - 1.0).abs() < 1e-12);
+            assert_eq!(scale * 2f64.powi(schedule.grid_exponent(round).unwrap()), noise_std);
             assert_eq!(values.len(), N_FEATURES);
         }
     }
@@ -373,8 +373,7 @@ fn algorithm_uses_nothing_private_from_the_round_before() {
             let certified =
                 shadow.compute(round, &Drawn::visible(round, vec![]), local).unwrap().into_point().unwrap();
             let x = unnoised(&world, i, round, &agents[i], &noise[i]);
-            let step =
-                2f64.powi(calibration.noise.as_ref().unwrap().as_gaussian().unwrap().grid_exponent(round));
+            let step = 2f64.powi(calibration.noise.as_ref().unwrap().grid_exponent(round).unwrap());
             let allowed =
                 2.0 * calibration.tolerance / calibration.modulus + step * (N_FEATURES as f64).sqrt();
             let apart = distance(&certified.point, &x);
@@ -433,7 +432,7 @@ fn theorem_2_every_round_is_charged_its_rho() {
     });
     for (i, agent) in agents.iter().enumerate() {
         let schedule = world.calibration.agents[i].noise.as_ref().unwrap().as_gaussian().unwrap();
-        let curve = dynamic_curve(schedule.rho(1), &world.plan.decay());
+        let curve = dynamic_curve(ZcdpRho::new(schedule.rho(1)).unwrap(), &world.plan.decay());
         for (k, debit) in agent.debits().iter().enumerate() {
             let Event::Gaussian { sensitivity, noise_std } = debit.event else { panic!("Gaussian noise") };
             assert_eq!((debit.round as usize, debit.site.as_str()), (k + 1, &*format!("site-{i}")));

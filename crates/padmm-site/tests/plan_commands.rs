@@ -326,19 +326,19 @@ fn accepted_plans_that_have_not_run_count_before_another_is_accepted() {
 /// A plan as the ledger of one of its sites enters it.
 fn start_of(contract: &Contract, site: usize, noise: &str) -> RunStart {
     let schedule = contract.calibration().agents[site].noise.as_ref().unwrap();
-    let (gaussian, report) = (schedule.as_gaussian().unwrap(), schedule.report());
+    let report = schedule.report();
     let planned = |round| PlannedRelease {
         round,
-        event: gaussian.event(round),
-        n_features: gaussian.n_features(),
-        exponent: gaussian.grid_exponent(round),
+        event: schedule.event(round).unwrap(),
+        n_features: schedule.n_features(),
+        exponent: schedule.grid_exponent(round).unwrap(),
     };
     RunStart {
         run: contract.hash().to_string(),
         plan_name: contract.name().to_string(),
         site: contract.sites()[site].name.to_string(),
-        rounds: gaussian.rounds(),
-        planned: (1..=gaussian.rounds()).map(planned).collect(),
+        rounds: schedule.rounds(),
+        planned: (1..=schedule.rounds()).map(planned).collect(),
         epsilon_exact: Epsilon::new(report.epsilon_exact).unwrap(),
         delta: Delta::new(report.delta).unwrap(),
         noise: noise.to_owned(),

@@ -1,9 +1,8 @@
 //! Accounting alone: what rounds of Gaussian noise cost together, and how much noise a budget asks for.
 #![expect(clippy::print_stdout, reason = "a program that shows something")]
 
-use padmm::privacy::{
-    Accountant, Budget, Delta, Event, GdpAccountant, PrivacyError, ZcdpAccountant, ZcdpConversion,
-};
+use padmm::baselines::accounting::{Accountant, GdpAccountant, ZcdpAccountant, ZcdpConversion};
+use padmm::privacy::{Budget, Delta, Event, PrivacyError};
 
 fn main() -> Result<(), PrivacyError> {
     let delta = Delta::new(1e-5)?;

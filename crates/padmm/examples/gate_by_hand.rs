@@ -2,8 +2,8 @@
 #![expect(clippy::print_stdout, reason = "a program that shows something")]
 
 use padmm::privacy::{
-    AccountantKind, Budget, Certified, Decay, Gate, GridGaussian, MemoryLedger, NoiseRequest, NoiseSchedule,
-    PrivacyError, RequiredCertificate, SecureNoise, Sensitivity, SensitivityInputs,
+    Budget, Certified, Conversion, Decay, Gate, GridGaussian, MemoryLedger, NoiseRequest, NoiseSchedule,
+    PrivacyError, RequiredCertificate, Schedule, SecureNoise, Sensitivity, SensitivityInputs,
 };
 
 fn main() -> Result<(), PrivacyError> {
@@ -17,7 +17,7 @@ fn main() -> Result<(), PrivacyError> {
     })?;
     let schedule = NoiseSchedule::calibrate(&NoiseRequest {
         budget: Budget::new(1.0, 1e-6)?,
-        accountant: AccountantKind::Exact,
+        conversion: Conversion::Exact,
         decay: Decay::new(3, 1.0)?,
         sensitivity,
         n_features: 2,

@@ -1,14 +1,6 @@
-//! Accountants: they add up events and say what the sum amounts to.
+//! What accountants have in common: they add up events and say what the sum amounts to.
 
-mod gdp;
-mod zcdp;
-
-pub use gdp::GdpAccountant;
-pub use zcdp::{ZcdpAccountant, ZcdpConversion};
-
-use crate::budget::{Delta, Epsilon, ZcdpRho};
-use crate::error::PrivacyError;
-use crate::event::Event;
+use padmm_privacy::{Delta, Epsilon, Event, PrivacyError, ZcdpRho};
 
 /// Adds up events on one site's records, chosen adaptively or not.
 ///

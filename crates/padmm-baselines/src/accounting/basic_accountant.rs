@@ -1,9 +1,10 @@
 //! Basic composition: epsilons add up, and delta stays zero.
 
 use padmm_privacy::outward::add_up;
-use padmm_privacy::{Accountant, Delta, Epsilon, Event, PrivacyError, ZcdpRho};
+use padmm_privacy::{Delta, Epsilon, Event, PrivacyError, ZcdpRho};
 
-use super::pure_epsilon;
+use super::Accountant;
+use super::charge::pure_epsilon;
 
 /// The accountant of the published pure methods: `epsilon = sum of epsilon(k)`, for pure events only.
 ///

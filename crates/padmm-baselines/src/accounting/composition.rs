@@ -2,9 +2,6 @@
 
 #![allow(clippy::float_cmp, reason = "what is meant is equality to the bit")]
 
-use std::fmt;
-use std::str::FromStr;
-
 use padmm_privacy::outward::{add_up, mul_up};
 use padmm_privacy::{
     Budget, Compositions, Delta, Event, PrivacyError, ZcdpRho, paper_epsilon, require, zcdp_epsilon,
@@ -38,47 +35,22 @@ pub enum CompositionRule {
     Exact,
 }
 
-impl fmt::Display for CompositionRule {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Best => "best",
-            Self::Basic => "basic",
-            Self::Zcdp => "zcdp",
-            Self::Rdp => "rdp",
-            Self::Exact => "exact",
-        })
-    }
-}
-
-impl FromStr for CompositionRule {
-    type Err = PrivacyError;
-    fn from_str(name: &str) -> Result<Self, PrivacyError> {
-        match name {
-            "best" => Ok(Self::Best),
-            "basic" => Ok(Self::Basic),
-            "zcdp" => Ok(Self::Zcdp),
-            "rdp" => Ok(Self::Rdp),
-            "exact" => Ok(Self::Exact),
-            _ => Err(PrivacyError::UnknownName {
-                what: "composition rule",
-                found: name.into(),
-                known: "best, basic, zcdp, rdp, exact",
-            }),
-        }
-    }
-}
-
 impl CompositionRule {
     /// Selects the epsilon that belongs to this rule.
     pub fn pick(self, epsilons: &Compositions) -> f64 {
         match self {
-            Self::Best => epsilons.best(),
+            Self::Best => best(epsilons),
             Self::Basic => epsilons.basic,
             Self::Zcdp => epsilons.zcdp,
             Self::Rdp => epsilons.rdp,
             Self::Exact => epsilons.exact,
         }
     }
+}
+
+/// The smallest; every one of them is valid at the delta that was asked for.
+pub(crate) fn best(all: &Compositions) -> f64 {
+    all.basic.min(all.zcdp).min(all.rdp).min(all.exact)
 }
 
 /// Composition of mechanisms that are `epsilons[k]`-private, adaptively or not, at `delta`, rounded up.
@@ -275,7 +247,7 @@ pub(crate) fn running_epsilon(
             None => f64::INFINITY,
         };
         let zcdp = ZcdpRho::new(rho).map_or(f64::INFINITY, |rho| zcdp_epsilon(rho, delta).value());
-        (exact.min(zcdp).min(basic).min(total.best()), basic.min(total.basic))
+        (exact.min(zcdp).min(basic).min(best(&total)), basic.min(total.basic))
     };
     let mut spent = (0.0, 0.0);
     let mut curve: Vec<_> = epsilons
@@ -289,6 +261,6 @@ pub(crate) fn running_epsilon(
         .collect();
     // From the last charged step on the whole list has been spent.
     let last = epsilons.iter().rposition(Option::is_some).unwrap_or(epsilons.len());
-    curve[last..].fill((total.best(), total.basic));
+    curve[last..].fill((best(&total), total.basic));
     curve
 }

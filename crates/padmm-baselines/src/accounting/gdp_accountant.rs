@@ -1,11 +1,9 @@
 //! Gaussian differential privacy: exact for composed Gaussian noise.
 
+use padmm_privacy::outward::add_up;
+use padmm_privacy::{Delta, Epsilon, Event, PrivacyError, ZcdpRho, gdp_epsilon, rho_to_mu};
+
 use super::Accountant;
-use crate::budget::{Delta, Epsilon, ZcdpRho};
-use crate::convert::{gdp_epsilon, rho_to_mu};
-use crate::error::PrivacyError;
-use crate::event::Event;
-use crate::outward::add_up;
 
 /// Exact composition of Gaussian mechanisms: `mu = sqrt(sum of (sensitivity/noise_std)^2)`, then the exact epsilon.
 ///
@@ -34,9 +32,6 @@ impl GdpAccountant {
 
 impl Accountant for GdpAccountant {
     fn compose(&mut self, event: &Event) -> Result<(), PrivacyError> {
-        if matches!(event, Event::PureDp { .. } | Event::GaussianObjective { .. }) {
-            return Err(PrivacyError::NotGaussian { accountant: self.name() });
-        }
         self.rho = ZcdpRho::new(add_up(self.rho.value(), event.rho()?.value()))?;
         Ok(())
     }

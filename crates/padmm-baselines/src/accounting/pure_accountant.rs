@@ -1,10 +1,11 @@
 //! Optimal composition of pure mechanisms.
 
 use padmm_privacy::outward::add_up;
-use padmm_privacy::{Accountant, Delta, Epsilon, Event, PrivacyError, ZcdpRho};
+use padmm_privacy::{Delta, Epsilon, Event, PrivacyError, ZcdpRho};
 
-use super::pure_epsilon;
-use crate::accounting::composition::compose_pure;
+use super::Accountant;
+use super::charge::pure_epsilon;
+use crate::accounting::composition::{best, compose_pure};
 
 /// The smallest epsilon that a list of pure events allows (see [`compose_pure`]), for pure events only.
 #[derive(Debug, Clone, Default)]
@@ -35,7 +36,7 @@ impl Accountant for PureAccountant {
     fn epsilon(&self, delta: Delta) -> Epsilon {
         let compositions =
             compose_pure(&self.epsilons, delta).expect("every epsilon was checked when it was added");
-        Epsilon::new(compositions.best()).expect("bounded by the paper's conversion")
+        Epsilon::new(best(&compositions)).expect("bounded by the paper's conversion")
     }
 
     fn name(&self) -> &'static str {

@@ -1,7 +1,8 @@
 //! Renyi differential privacy: divergences add up order by order, and the best order is chosen at the end.
 
-use padmm_privacy::{Accountant, Delta, Epsilon, Event, PrivacyError, ZcdpRho};
+use padmm_privacy::{Delta, Epsilon, Event, PrivacyError, ZcdpRho};
 
+use super::Accountant;
 use crate::accounting::renyi::RenyiCurve;
 
 /// The Renyi accountant, for every event that has a charge.

@@ -6,9 +6,10 @@ use std::f64::consts::FRAC_1_SQRT_2;
 
 use padmm_privacy::outward::{add_up, ln_down, mul_up};
 use padmm_privacy::{
-    Delta, Event, PrivacyError, ZcdpRho, folded_mean_up, paper_epsilon, renyi_epsilon_at,
-    smallest_over_orders,
+    Delta, Event, PrivacyError, ZcdpRho, paper_epsilon, renyi_epsilon_at, smallest_over_orders,
 };
+
+use super::charge::{charge, folded_mean_up};
 
 /// How far back an equal event is looked for; grouping saves time and changes nothing else.
 const RECENT: usize = 8;
@@ -42,7 +43,7 @@ pub(crate) fn pure_divergence_up(epsilon: f64, order_minus_one: f64) -> f64 {
 /// ```
 ///
 /// The proof is in the module `gaussian_objective`. `2 Phi(z) = 1 + erf(z/sqrt 2)`, so the logarithm is a `log1p` without
-/// cancellation; it is at most `s sqrt(2/pi)` after the division, see [`Event::rho`].
+/// cancellation; it is at most `s sqrt(2/pi)` after the division, see [`charge`].
 pub(crate) fn objective_divergence_up(shift: f64, jacobian: f64, order_minus_one: f64) -> f64 {
     let fold = libm::log1p(libm::erf(order_minus_one * shift * FRAC_1_SQRT_2)) / order_minus_one;
     let fold = (fold * (1.0 + 16.0 * f64::EPSILON)).min(folded_mean_up(shift));
@@ -71,12 +72,12 @@ impl RenyiCurve {
 
     /// Adds the same event `count` times.
     pub(crate) fn add_many(&mut self, event: &Event, count: u32) -> Result<(), PrivacyError> {
-        let rho = event.rho()?.value();
-        let charge = if count == 1 { rho } else { mul_up(f64::from(count), rho) };
+        let rho = charge(event)?.value();
+        let charged = if count == 1 { rho } else { mul_up(f64::from(count), rho) };
         let count = f64::from(count);
-        let rho = ZcdpRho::new(add_up(self.rho, charge))?.value();
+        let rho = ZcdpRho::new(add_up(self.rho, charged))?.value();
         match *event {
-            Event::Gaussian { .. } => self.gaussian_rho = add_up(self.gaussian_rho, charge),
+            Event::Gaussian { .. } => self.gaussian_rho = add_up(self.gaussian_rho, charged),
             Event::PureDp { epsilon } => {
                 match self.pure.iter_mut().rev().take(RECENT).find(|p| p.0 == epsilon) {
                     Some(known) => known.1 += count,

@@ -1,11 +1,9 @@
 //! Zero-concentrated differential privacy: charges add up, conversion at the end.
 
-use super::Accountant;
-use crate::budget::{Delta, Epsilon, ZcdpRho};
-use crate::convert::{paper_epsilon, zcdp_epsilon};
-use crate::error::PrivacyError;
-use crate::event::Event;
-use crate::outward::add_up;
+use padmm_privacy::outward::add_up;
+use padmm_privacy::{Delta, Epsilon, Event, PrivacyError, ZcdpRho, paper_epsilon, zcdp_epsilon};
+
+use super::{Accountant, charge};
 
 /// How a sum of zCDP charges becomes an epsilon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,7 +33,7 @@ impl ZcdpAccountant {
 
 impl Accountant for ZcdpAccountant {
     fn compose(&mut self, event: &Event) -> Result<(), PrivacyError> {
-        self.rho = ZcdpRho::new(add_up(self.rho.value(), event.rho()?.value()))?;
+        self.rho = ZcdpRho::new(add_up(self.rho.value(), charge(event)?.value()))?;
         Ok(())
     }
 

@@ -11,7 +11,20 @@ const SCALE: f64 = (1u64 << 40) as f64;
 pub(crate) fn standard_normals(source: &mut dyn NoiseSource, n: usize) -> Result<Vec<f64>, PrivacyError> {
     let mut integers = vec![0; n];
     source.fill(SCALE, &mut integers)?;
-    Ok(integers.into_iter().map(|integer| integer as f64 / SCALE).collect())
+    Ok(normals(&integers).collect())
+}
+
+fn normals(integers: &[i64]) -> impl Iterator<Item = f64> {
+    integers.iter().map(|&integer| integer as f64 / SCALE)
+}
+
+/// What [`gamma_norm_vector`] is made of, for `n` coordinates: normals for a direction, and twice as many for a length.
+pub(crate) fn gamma_integers(source: &mut dyn NoiseSource, n: usize) -> Result<Vec<i64>, PrivacyError> {
+    let mut integers = vec![0; 3 * n];
+    let (direction, radius) = integers.split_at_mut(n);
+    source.fill(SCALE, direction)?;
+    source.fill(SCALE, radius)?;
+    Ok(integers)
 }
 
 /// EQUATIONS §4 for pure mechanisms: a vector with `n` coordinates of density proportional to `exp(-rate |b|)`.
@@ -22,13 +35,10 @@ pub(crate) fn standard_normals(source: &mut dyn NoiseSource, n: usize) -> Result
 ///
 /// In polar coordinates the density's norm has the law `r^(n-1) exp(-rate r)`, and a gamma variable of integer shape is
 /// half a chi-square variable of twice as many degrees of freedom. `E|b| = n/rate`, `E|b|^2 = n(n+1)/rate^2`.
-pub(crate) fn gamma_norm_vector(
-    source: &mut dyn NoiseSource,
-    n: usize,
-    rate: f64,
-) -> Result<Vec<f64>, PrivacyError> {
-    let direction = standard_normals(source, n)?;
-    let squares = standard_normals(source, 2 * n)?.into_iter().map(|z| z * z);
+pub(crate) fn gamma_norm_vector(integers: &[i64], rate: f64) -> Result<Vec<f64>, PrivacyError> {
+    let n = integers.len() / 3;
+    let direction: Vec<f64> = normals(&integers[..n]).collect();
+    let squares = normals(&integers[n..]).map(|z| z * z);
     let radius = 0.5 * squares.sum::<f64>() / rate;
     let length = direction.iter().map(|z| z * z).sum::<f64>().sqrt();
     // A source that is silent in tests gives no direction and needs none.

@@ -4,9 +4,9 @@ use padmm_privacy::{
     Computed, Drawn, Event, Mechanism, NoiseSource, Payload, PrivacyError, PrivacyReport, RequiredCertificate,
 };
 
-use super::gamma::gamma_norm_vector;
-use super::objective::missing_round;
+use super::gamma::{gamma_integers, gamma_norm_vector};
 use super::pure_schedule::{OUTPUT_GRID_BITS, PureSchedule, PureTarget};
+use super::refusal::missing_round;
 
 /// Adds hidden noise to the certified point and rounds the sum to a public grid, 2^24 steps to the noise.
 ///
@@ -50,8 +50,7 @@ impl Mechanism for GammaOutput {
 
     fn draw(&self, round: u32, source: &mut dyn NoiseSource) -> Result<Drawn, PrivacyError> {
         self.describe(round)?;
-        let rate = self.schedule.noise_rate(round).expect("a round that can be described has noise");
-        Ok(Drawn::hidden_real(round, gamma_norm_vector(source, self.schedule.n_features(), rate)?))
+        Ok(Drawn::hidden(round, gamma_integers(source, self.schedule.n_features())?))
     }
 
     fn seal(&self, round: u32, computed: Computed, drawn: Drawn) -> Result<Payload, PrivacyError> {
@@ -60,8 +59,10 @@ impl Mechanism for GammaOutput {
         if drawn.round() != round {
             return Err(PrivacyError::ForeignNoise { round });
         }
-        let noise = drawn.into_real().filter(|noise| noise.len() == self.schedule.n_features());
-        let noise = noise.ok_or(PrivacyError::ForeignNoise { round })?;
+        let integers = drawn.into_integers().filter(|drawn| drawn.len() == 3 * self.schedule.n_features());
+        let integers = integers.ok_or(PrivacyError::ForeignNoise { round })?;
+        let rate = self.schedule.noise_rate(round).expect("a round that can be described has noise");
+        let noise = gamma_norm_vector(&integers, rate)?;
         certified.check(self.schedule.n_features(), self.required.tolerance)?;
         let exponent = self.grid_exponent(round)?;
         let sum: Vec<f64> = certified.point.iter().zip(&noise).map(|(value, noise)| value + noise).collect();

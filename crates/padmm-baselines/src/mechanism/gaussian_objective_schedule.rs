@@ -40,10 +40,12 @@ use padmm_privacy::{
 };
 use serde::Serialize;
 
+use crate::accounting::charge;
 use crate::accounting::composition::{SEARCH_PRECISION, largest_within};
 use crate::accounting::renyi::RenyiCurve;
 use crate::mechanism::ObjectiveInputs;
 use crate::mechanism::ObjectivePerturbation;
+use crate::mechanism::refusal::jacobian_spends_budget;
 
 /// What Gaussian noise on the objective is asked for.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -105,11 +107,11 @@ impl GaussianObjectiveSchedule {
         let start = (epsilon / f64::from(rounds)).min(1.0);
         let Some(shift) = largest_within(epsilon, start, SEARCH_PRECISION, cost) else {
             let spent = mul_up(f64::from(rounds), jacobian);
-            return Err(PrivacyError::JacobianSpendsBudget { rounds, spent, epsilon });
+            return Err(jacobian_spends_budget(rounds, spent, epsilon));
         };
         let (noise_std, event, curve) = priced(shift)?;
         // One by one, as a ledger adds them up.
-        let charge = event.rho()?.value();
+        let charge = charge(&event)?.value();
         let rho_total = ZcdpRho::new((0..rounds).fold(0.0, |sum, _| add_up(sum, charge)))?;
         Ok(Self {
             inputs,
@@ -173,7 +175,7 @@ impl GaussianObjectiveSchedule {
     /// Epsilon after each round: by Renyi divergences, and through zCDP.
     pub fn epsilon_curve(&self) -> Vec<SpentEpsilon> {
         let (mut curve, mut rho) = (RenyiCurve::default(), 0.0);
-        let charge = self.event.rho().expect("checked when the schedule was made").value();
+        let charge = self.rho(1);
         let after = |round: u32| {
             curve.add(&self.event).expect("part of a sum that was checked");
             rho = add_up(rho, charge);
@@ -226,6 +228,11 @@ impl Schedule for GaussianObjectiveSchedule {
 
     fn event(&self, round: u32) -> Option<Event> {
         self.event(round)
+    }
+
+    fn rho(&self, round: u32) -> f64 {
+        let of = |event| charge(&event).expect("checked when the schedule was made").value();
+        self.event(round).map_or(0.0, of)
     }
 
     fn noise_std(&self, round: u32) -> Option<f64> {

@@ -7,6 +7,7 @@ mod gaussian_objective_schedule;
 mod objective;
 mod objective_inputs;
 mod pure_schedule;
+mod refusal;
 mod unprotected;
 
 pub use gamma_output::GammaOutput;

@@ -6,7 +6,8 @@ use padmm_privacy::{
     RequiredCertificate, require,
 };
 
-use super::gamma::{gamma_norm_vector, standard_normals};
+use super::gamma::{gamma_integers, gamma_norm_vector, standard_normals};
+use super::refusal::missing_round;
 use super::{GaussianObjectiveSchedule, PureSchedule, PureTarget};
 
 /// A release may be this many times (a power of two) larger than the noise makes it, and still fits the grid.
@@ -96,15 +97,6 @@ fn exponent_above(x: f64) -> i32 {
     libm::ilogb(x).saturating_add(1).clamp(-4096, 4096)
 }
 
-/// Why a round has no noise: it is free, or it lies outside the schedule.
-pub(super) fn missing_round(round: u32, rounds: u32) -> PrivacyError {
-    if (1..=rounds).contains(&round) {
-        PrivacyError::FreeRound { round }
-    } else {
-        PrivacyError::RoundOutsideSchedule { round, rounds }
-    }
-}
-
 impl Mechanism for ObjectivePerturbation {
     fn describe(&self, round: u32) -> Result<Event, PrivacyError> {
         let (event, rounds) = match &self.kind {
@@ -119,7 +111,7 @@ impl Mechanism for ObjectivePerturbation {
         let noise = match &self.kind {
             Kind::Pure(schedule) => {
                 let rate = schedule.noise_rate(round).expect("a round that can be described has noise");
-                gamma_norm_vector(source, schedule.n_features(), rate)?
+                gamma_norm_vector(&gamma_integers(source, schedule.n_features())?, rate)?
             }
             Kind::Gaussian(schedule) => {
                 let normals = standard_normals(source, schedule.n_features())?;

@@ -8,7 +8,11 @@ use padmm_privacy::{
 };
 use serde::Serialize;
 
-use crate::accounting::composition::{CompositionRule, Steps, compose_pure, largest_within, running_epsilon};
+use crate::accounting::charge;
+use crate::accounting::composition::{
+    CompositionRule, Steps, best, compose_pure, largest_within, running_epsilon,
+};
+use crate::mechanism::refusal::jacobian_spends_budget;
 use crate::mechanism::{GammaOutput, ObjectiveInputs, ObjectivePerturbation};
 
 /// Bits by which the release grid of output perturbation is finer than the noise.
@@ -144,7 +148,7 @@ impl PureSchedule {
         let Some(x) = largest_within(limit, start, precision, cost) else {
             let spent = rule.pick(&compose_pure(&plan.jacobians, budget.delta)?);
             let (rounds, epsilon) = (plan.jacobians.len() as u32, limit);
-            return Err(PrivacyError::JacobianSpendsBudget { rounds, spent, epsilon });
+            return Err(jacobian_spends_budget(rounds, spent, epsilon));
         };
         let rounds = plan.rounds(x);
         for charged in rounds.iter().flatten() {
@@ -229,12 +233,6 @@ impl PureSchedule {
         self.n_features
     }
 
-    /// What round `round` costs in zCDP, rounded up; zero for a free round.
-    pub fn rho(&self, round: u32) -> ZcdpRho {
-        self.event(round)
-            .map_or(ZcdpRho::ZERO, |event| event.rho().expect("checked when the schedule was made"))
-    }
-
     /// Epsilon after each round: the best valid one, and the sum in place of the paper's.
     pub fn epsilon_curve(&self) -> Vec<SpentEpsilon> {
         let epsilons: Vec<Option<f64>> =
@@ -248,11 +246,10 @@ impl PureSchedule {
         let charged = || (1..=self.rounds()).filter_map(|round| self.noise_std(round));
         let first = charged().next().expect("a schedule has a round that uses data");
         let last = charged().next_back().expect("a schedule has a round that uses data");
-        let sum = (1..=self.rounds()).fold(0.0, |sum, round| add_up(sum, self.rho(round).value()));
-        let rho_total = ZcdpRho::new(sum).expect("checked when the schedule was made");
+        let rho_total = ZcdpRho::new(self.rho_total()).expect("checked when the schedule was made");
         PrivacyReport {
             adjacency: Adjacency::ReplaceOne,
-            epsilon_exact: self.compositions.best(),
+            epsilon_exact: best(&self.compositions),
             exact_method: ExactMethod::OptimalComposition,
             epsilon_paper: self.compositions.basic,
             delta: self.delta.value(),
@@ -290,6 +287,11 @@ impl Schedule for PureSchedule {
 
     fn event(&self, round: u32) -> Option<Event> {
         self.event(round)
+    }
+
+    fn rho(&self, round: u32) -> f64 {
+        let of = |event| charge(&event).expect("checked when the schedule was made").value();
+        self.event(round).map_or(0.0, of)
     }
 
     fn noise_std(&self, round: u32) -> Option<f64> {

@@ -10,7 +10,7 @@ use padmm_core::algorithm::{CONSENSUS_NEWTON, P_ADMM};
 use padmm_core::plan::Plan;
 use padmm_data::{Loaded, load, write_model};
 use padmm_privacy::SensitivityBasis;
-use padmm_privacy::words::{delta_text, epsilon_text, noise_text, upper_text};
+use padmm_privacy::words::{delta_text, epsilon_text, lower_text, upper_text};
 use padmm_sim::metrics::ModelMetrics;
 use padmm_sim::own::{Scored, SiteModels};
 use padmm_sim::record::{MeanStd, Record};
@@ -299,8 +299,8 @@ fn privacy_lines(record: &Record) -> String {
          ρ {}, noise std {} in the first round and {} in the last\n\
          sensitivity {}: {}{warning}\n\n{}\n",
         upper_text(p.rho_total),
-        noise_text(p.noise_std_first),
-        noise_text(p.noise_std_last),
+        lower_text(p.noise_std_first),
+        lower_text(p.noise_std_last),
         upper_text(p.sensitivity),
         p.sensitivity_basis,
         wrapped(&format!("{} {simulated}", p.statement), 110),

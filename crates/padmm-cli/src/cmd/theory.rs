@@ -8,11 +8,11 @@ use padmm_commands::terminal::{print, print_json};
 use padmm_core::calibration::{Calibration, NetworkFacts};
 use padmm_core::data::FeatureSpace;
 use padmm_core::graph::{Graph, GraphSpec, Spectrum, gossip_contraction, gossip_rounds};
-use padmm_core::plan::PlanDraft;
+use padmm_core::plan::{AccountantKind, PlanDraft};
 use padmm_core::regularizer::Regularizer;
 use padmm_core::theory::{FreeParameters, StartDistance, Theory, TheoryInput};
+use padmm_privacy::Schedule;
 use padmm_privacy::words::delta_text;
-use padmm_privacy::{AccountantKind, Schedule};
 use serde::Serialize;
 
 /// What the paper's convergence theorems say about a run with these settings, and whether they say anything.

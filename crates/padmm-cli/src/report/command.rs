@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use padmm_core::loss::Loss;
-use padmm_core::plan::{Output, PlanDraft, SiteWeights};
+use padmm_core::plan::{AccountantKind, Output, PlanDraft, SiteWeights};
 use padmm_core::regularizer::Regularizer;
-use padmm_privacy::{AccountantKind, SensitivityBasis};
+use padmm_privacy::SensitivityBasis;
 use padmm_sim::record::Record;
 
 /// The command that repeats a simulation of a shipped data set.

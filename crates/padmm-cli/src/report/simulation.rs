@@ -1,7 +1,7 @@
 //! The page of one simulation, and what the page of several says about each.
 
 use padmm_commands::page::{Block, CalloutKind, Column, Page, Table};
-use padmm_privacy::words::{delta_text, epsilon_text, noise_text, upper_text};
+use padmm_privacy::words::{delta_text, epsilon_text, lower_text, upper_text};
 use padmm_privacy::{SensitivityBasis, outward};
 use padmm_sim::record::{PrivacyRecord, Record};
 
@@ -151,8 +151,8 @@ pub(super) fn facts(record: &Record) -> Vec<(String, String)> {
             "Noise",
             format!(
                 "standard deviation {} first, {} last; sensitivity {}",
-                noise_text(p.noise_std_first),
-                noise_text(p.noise_std_last),
+                lower_text(p.noise_std_first),
+                lower_text(p.noise_std_last),
                 upper_text(p.sensitivity)
             ),
         ));

@@ -1,9 +1,9 @@
 //! From records to curves, and from curves to figures. Nothing here looks at anything but records.
 
+use padmm_core::plan::AccountantKind;
 use std::collections::BTreeMap;
 
 use padmm_commands::chart::{Dash, Figure, HLine, Panel, Scale, Series, Style};
-use padmm_privacy::AccountantKind;
 use padmm_sim::metrics::RoundMetrics;
 use padmm_sim::own::SiteModels;
 use padmm_sim::record::{MeanStd, Record, RunRecord, SiteRecord};

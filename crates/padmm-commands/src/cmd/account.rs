@@ -4,9 +4,10 @@ mod render;
 
 use anyhow::{Context, ensure};
 use padmm_core::account::{Noise, Wanted};
+use padmm_core::plan::AccountantKind;
 use padmm_privacy::{
-    AccountantKind, Budget, Decay, Delta, GdpMu, ZcdpRho, gdp_epsilon, group_mu, group_rho, paper_epsilon,
-    rho_to_mu, zcdp_epsilon,
+    Budget, Decay, Delta, GdpMu, ZcdpRho, gdp_epsilon, group_mu, group_rho, paper_epsilon, rho_to_mu,
+    zcdp_epsilon,
 };
 use serde::Serialize;
 
@@ -194,7 +195,7 @@ fn question(args: &Args) -> anyhow::Result<(Wanted, Delta)> {
                 epsilon > 0.0 && epsilon <= 1e6,
                 "--epsilon is {epsilon}, but it must be above 0 and at most 1e6"
             );
-            Wanted::Budget(Budget::new(epsilon, args.delta)?, args.accountant)
+            Wanted::Budget(Budget::new(epsilon, args.delta)?, args.accountant.conversion()?)
         }
     };
     Ok((wanted, delta))
@@ -269,8 +270,10 @@ fn compare(args: &Args, noise: &Noise, exact: f64, paper: f64, delta: Delta) -> 
     let alternative = |rounds: u32, decay: f64| {
         let find = |wanted| Noise::find(wanted, Decay::new(rounds, decay).ok()?, delta, args.features).ok();
         let same_noise = find(Wanted::Multiplier(noise.multiplier_first())).map(|n| n.epsilon_spent(rounds));
-        let same_epsilon =
-            budget.as_ref().ok().and_then(|budget| find(Wanted::Budget(*budget, args.accountant)));
+        let same_epsilon = budget
+            .as_ref()
+            .ok()
+            .and_then(|budget| find(Wanted::Budget(*budget, args.accountant.conversion().ok()?)));
         Alternative {
             rounds,
             decay,

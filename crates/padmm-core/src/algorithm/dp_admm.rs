@@ -15,7 +15,7 @@
 
 use std::sync::Arc;
 
-use padmm_privacy::{Computed, Decay, Drawn, NoiseSchedule, PrivacyError, PublicVector};
+use padmm_privacy::{Computed, Decay, Drawn, NoiseSchedule, PrivacyError, PublicVector, Schedule};
 
 use super::gradient_step::gradient_step;
 use super::{

@@ -76,7 +76,7 @@ pub(super) fn gaussian(
 ) -> Result<NoiseSchedule, PrivacyError> {
     NoiseSchedule::calibrate(&NoiseRequest {
         budget: site.plan.budget(),
-        accountant: site.settings().accountant,
+        conversion: site.settings().accountant.conversion()?,
         decay,
         sensitivity,
         n_features: site.n_features,

@@ -15,7 +15,7 @@
 use std::sync::Arc;
 
 use padmm_privacy::{
-    Budget, ClippedSum, Computed, Drawn, PrivacyError, PublicVector, SumRound, SumSchedule, Terms, gdp_mu,
+    Budget, ClippedSum, Computed, Drawn, NoiseSchedule, PrivacyError, PublicVector, SumRound, Terms, gdp_mu,
 };
 
 use super::newton::Rehearsal;
@@ -212,7 +212,7 @@ impl AlgorithmSpec for PrivateGradient {
         let share = 1.0 / f64::from(rule.rounds);
         let round = SumRound { n_coordinates: site.n_features, terms: Terms::Signed, share };
         let rounds = vec![round; rule.rounds as usize];
-        let schedule = SumSchedule::calibrate(site.plan.budget(), site.n_records, rounds)?;
+        let schedule = NoiseSchedule::for_sums(site.plan.budget(), site.n_records, &rounds)?;
         Ok(site.without_noise(1.0).with_noise(schedule))
     }
 

@@ -111,7 +111,19 @@ impl TokenAdmm {
 
     fn take_token(&mut self) {
         self.model.clone_from(&self.token);
-        self.model.shrink(&self.prox.0, &self.prox.1);
+        let (thresholds, factors) = &self.prox;
+        self.model.rewrite(|model| shrink(model, thresholds, factors));
+    }
+}
+
+/// The proximal step of a public regulariser, coordinate by coordinate:
+///
+/// ```text
+/// v_j <- factors_j * sign(v_j) * max(|v_j| - thresholds_j, 0)
+/// ```
+fn shrink(values: &mut [f64], thresholds: &[f64], factors: &[f64]) {
+    for ((value, threshold), factor) in values.iter_mut().zip(thresholds).zip(factors) {
+        *value = factor * (value.abs() - threshold).max(0.0).copysign(*value);
     }
 }
 

@@ -188,7 +188,7 @@ impl SiteLedger {
         };
         let as_planned = |exponent: i32, n: usize| exponent == reserved.exponent && n == reserved.n_features;
         match payload {
-            Payload::Plain(_) => return Err(PrivacyError::NotPrivate { by: "a site's ledger" }.into()),
+            Payload::Plain(_) => return Err(PrivacyError::NotGaussian { by: "a site's ledger" }.into()),
             Payload::Grid { exponent, values } if as_planned(*exponent, values.len()) => {}
             Payload::Grid { .. } => return Err(LedgerError::NotPlanned { run: run.to_owned(), round }),
         }

@@ -103,7 +103,7 @@ impl State {
             cap: opened.cap,
             opened: opened.clone(),
             opened_at: first.at.clone(),
-            spending: Spending::new(),
+            spending: Spending::default(),
             runs: BTreeMap::new(),
             order: Vec::new(),
         })
@@ -174,7 +174,7 @@ impl State {
                     started_at: at(),
                     last_at: at(),
                     charges: BTreeMap::new(),
-                    spending: Spending::new(),
+                    spending: Spending::default(),
                     bytes: 0,
                     losses: Vec::new(),
                     is_finished: false,

@@ -367,7 +367,7 @@ impl Session {
             }
             return Ok(());
         }
-        let incoming = match Incoming::decode(sender, turn, self.name(sender), model.payload) {
+        let incoming = match Incoming::decode(sender, turn, &model.payload) {
             Ok(incoming) => incoming.at(model.state),
             Err(error) => {
                 self.refuse(sender, "numbers", &format!("sent numbers that cannot be used: {error}"));

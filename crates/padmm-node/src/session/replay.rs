@@ -116,7 +116,7 @@ impl Session {
             return Err(wrong("is not signed by its key"));
         }
         let Ok(Frame::Model(model)) = Frame::decode(bytes) else { return Err(wrong("cannot be read")) };
-        let incoming = Incoming::decode(site, model.turn, sender, model.payload)
+        let incoming = Incoming::decode(site, model.turn, &model.payload)
             .map_err(|e| wrong(&e.to_string()))?
             .at(model.state);
         // What was said of a turn stays with the neighbour until the turn is over; a second telling finds it there.

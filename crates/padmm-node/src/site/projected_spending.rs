@@ -40,7 +40,7 @@ pub fn projected_spending(
     let judgement = ledger_of_data::judge(home, choice, &contract.hash().to_string())?;
     let (cap, before) = match judgement.ledger() {
         Some(view) => (view.state().cap(), view.state().spending()),
-        None => (judgement.cap, Spending::new()),
+        None => (judgement.cap, Spending::default()),
     };
     let mut after = before;
     let mut accepted = vec![];

@@ -6,7 +6,7 @@ use super::*;
 
 /// Epsilon of the first `rounds` rounds of the plan at the cap's delta.
 fn cost(rounds: usize) -> f64 {
-    let mut spending = Spending::new();
+    let mut spending = Spending::default();
     for p in &planned()[..rounds] {
         spending.add(&p.event, p.n_features, p.exponent).unwrap();
     }

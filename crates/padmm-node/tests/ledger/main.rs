@@ -19,19 +19,24 @@ const FEATURES: usize = 3;
 const ROUNDS: u32 = 4;
 const SITE: &str = "north";
 
-fn mechanism() -> GridGaussian {
-    let tolerance = 1e-9;
-    let inputs = SensitivityInputs { gradient_bound: 1.0, n_records: 100, tolerance, modulus: 0.5 };
-    let schedule = NoiseSchedule::calibrate(&NoiseRequest {
+const CERTIFICATE: RequiredCertificate = RequiredCertificate { modulus: 0.5, tolerance: 1e-9 };
+
+fn schedule() -> NoiseSchedule {
+    let RequiredCertificate { modulus, tolerance } = CERTIFICATE;
+    let inputs = SensitivityInputs { gradient_bound: 1.0, n_records: 100, tolerance, modulus };
+    NoiseSchedule::calibrate(&NoiseRequest {
         budget: Budget::new(1.0, 1e-5).unwrap(),
-        accountant: AccountantKind::Exact,
+        conversion: Conversion::Exact,
         decay: Decay::new(ROUNDS, 0.9).unwrap(),
         sensitivity: Sensitivity::per_record(&inputs).unwrap(),
         n_features: FEATURES,
         scales: None,
     })
-    .unwrap();
-    GridGaussian::new(schedule, RequiredCertificate { modulus: 0.5, tolerance }).unwrap()
+    .unwrap()
+}
+
+fn mechanism() -> GridGaussian {
+    GridGaussian::new(schedule(), CERTIFICATE).unwrap()
 }
 
 fn planned() -> Vec<PlannedRelease> {
@@ -40,19 +45,18 @@ fn planned() -> Vec<PlannedRelease> {
 }
 
 fn plan() -> Vec<PlannedRelease> {
-    let mechanism = mechanism();
-    let schedule = mechanism.schedule();
+    let schedule = schedule();
     let release = |round| PlannedRelease {
         round,
-        event: schedule.event(round),
+        event: schedule.event(round).unwrap(),
         n_features: FEATURES,
-        exponent: schedule.grid_exponent(round),
+        exponent: schedule.grid_exponent(round).unwrap(),
     };
     (1..=ROUNDS).map(release).collect()
 }
 
 fn run_start(run: &str) -> RunStart {
-    let report = mechanism().schedule().report();
+    let report = schedule().report();
     RunStart {
         run: run.to_owned(),
         plan_name: "heart".to_owned(),
@@ -60,7 +64,7 @@ fn run_start(run: &str) -> RunStart {
         rounds: ROUNDS,
         planned: planned(),
         epsilon_exact: Epsilon::new(report.epsilon_exact).unwrap(),
-        delta: mechanism().schedule().delta(),
+        delta: Delta::new(report.delta).unwrap(),
         noise: "for tests".to_owned(),
     }
 }
@@ -175,7 +179,7 @@ fn what_was_written_is_there_again() {
     assert!(ledger.is_finished("run-b") && !ledger.is_finished("run-a") && !ledger.is_finished("run-c"));
     assert_eq!(ledger.losses("run-a"), [Loss { neighbour: "west".to_owned(), turn: Turn::model(2) }]);
     assert_eq!(ledger.received("run-a").unwrap(), [message("run-a", "south", Turn::model(1), "hello")]);
-    let mut sum = Spending::new();
+    let mut sum = Spending::default();
     for round in [1, 2, 1] {
         let p = planned()[round - 1];
         sum.add(&p.event, p.n_features, p.exponent).unwrap();
@@ -241,7 +245,7 @@ fn a_run_that_is_unknown_over_or_another_is_refused() {
     assert!(matches!(uncharged, LedgerError::NotCharged { round: 3, .. }), "{uncharged}");
     ledger.reserve("run-a", &planned()[2]).unwrap();
     let plain = ledger.commit_release("run-a", 3, &Payload::Plain(vec![0.0; 3]), &*sealer()).unwrap_err();
-    assert!(matches!(plain, LedgerError::Privacy(PrivacyError::NotPrivate { .. })), "{plain}");
+    assert!(matches!(plain, LedgerError::Privacy(PrivacyError::NotGaussian { .. })), "{plain}");
     let short = Payload::Grid { exponent: planned()[2].exponent, values: vec![0] };
     let short = ledger.commit_release("run-a", 3, &short, &*sealer()).unwrap_err();
     assert!(matches!(short, LedgerError::NotPlanned { round: 3, .. }), "{short}");

@@ -81,7 +81,7 @@ proptest! {
                 }
             }
             let open = ledger.as_ref().unwrap();
-            let mut sum = Spending::new();
+            let mut sum = Spending::default();
             for &round in &charged {
                 let p = planned()[round as usize - 1];
                 sum.add(&p.event, p.n_features, p.exponent).unwrap();

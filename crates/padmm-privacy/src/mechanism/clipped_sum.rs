@@ -1,7 +1,8 @@
 //! Sums over records in which every record's term is bounded by construction, as whole numbers.
 
-use serde::Serialize;
 use std::fmt;
+
+use crate::error::PrivacyError;
 
 /// Finest unit of a term: `2^-30`, so that every coordinate of a term fits 31 bits.
 pub(crate) const MOST_BITS: u32 = 30;
@@ -16,9 +17,8 @@ pub(crate) fn bits_for(n_records: usize) -> u32 {
     MOST_BITS.min(SUM_BITS.saturating_sub(bits_of_count))
 }
 
-/// Which terms a sum has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
+/// What a record may add to a sum, in units of the bound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Terms {
     /// Vectors in the unit ball: two of them are at most 2 apart.
     Signed,
@@ -175,11 +175,16 @@ impl ClippedSum {
         self.in_block = 0;
     }
 
-    /// The integers, for the seal that adds the noise, if the sum is of this kind.
-    pub(super) fn into_integers(mut self, terms: Terms, n_coordinates: usize, bits: u32) -> Option<Vec<i64>> {
+    /// The integers, in units of `2^exponent`, for the seal that adds the noise; refused unless the sum is of this kind.
+    pub(super) fn into_integers(
+        mut self,
+        terms: Terms,
+        n_coordinates: usize,
+        exponent: i32,
+    ) -> Result<Vec<i64>, PrivacyError> {
         self.flush();
-        let fits = (self.terms, self.values.len(), self.bits) == (terms, n_coordinates, bits);
-        fits.then_some(self.values)
+        let fits = (self.terms, self.values.len(), -(self.bits as i32)) == (terms, n_coordinates, exponent);
+        if fits { Ok(self.values) } else { Err(PrivacyError::WrongKind) }
     }
 }
 

@@ -1,12 +1,13 @@
-//! The mechanism of the private algorithm: discrete Gaussian noise on a public grid.
+//! The mechanism of real sites: discrete Gaussian noise on a public grid.
 
 use super::payload::round_to_grid;
 use super::{Computed, Drawn, Mechanism, Payload};
-use crate::calibrate::NoiseSchedule;
 use crate::error::{PrivacyError, require};
 use crate::event::Event;
+use crate::gaussian::{NoiseSchedule, Round};
 use crate::report::PrivacyReport;
 use crate::sample::{NoiseSource, check_scale};
+use crate::schedule::Schedule;
 use crate::sensitivity::Sensitivity;
 
 /// What a solver must certify before its point may leave.
@@ -41,71 +42,65 @@ impl RequiredCertificate {
     }
 }
 
-/// Output perturbation on a grid: `g * (round(point / g) + discrete Gaussian of scale noise_std / g)`.
+/// Output perturbation in whole steps g of a grid: `g * (q + discrete Gaussian of scale noise_std / g)`, where q is a point, divided by g
+/// and rounded, or the integers of a sum, of which g is the unit.
 ///
-/// Guarantee: if the residuals are true, the releases of all rounds together satisfy what [`NoiseSchedule::report`]
-/// states. The sensitivity in each event includes what rounding to the grid adds.
+/// Guarantee: the releases of all rounds together satisfy what the schedule reports: for points, if the residuals are true; for sums, for
+/// any records, if every record has one term in a sum, which depends on it and on public values alone. How long a term is,
+/// [`super::ClippedSum`] and [`super::WhitenedRows`] bound themselves. The sensitivity in each event includes what rounding a point to the
+/// grid adds.
 ///
 /// Departs from the paper: the paper adds a continuous Gaussian, which floating-point arithmetic cannot do without
 /// leaking through the low bits (Mironov 2012).
 #[derive(Debug, Clone)]
 pub struct GridGaussian {
     schedule: NoiseSchedule,
+    /// Of points; a sum needs no certificate.
     required: RequiredCertificate,
 }
 
 impl GridGaussian {
     /// Ties a schedule to the certificate that its sensitivity was derived with; weaker requirements are refused.
     pub fn new(schedule: NoiseSchedule, required: RequiredCertificate) -> Result<Self, PrivacyError> {
-        required.check()?;
-        required.check_covers(&schedule.sensitivity())?;
+        if schedule.as_gaussian().is_some() {
+            required.check()?;
+            required.check_covers(&schedule.sensitivity())?;
+        }
         Ok(Self { schedule, required })
     }
 
-    /// The calibrated noise that this mechanism draws, with its charges.
-    pub fn schedule(&self) -> &NoiseSchedule {
-        &self.schedule
-    }
-
-    fn check_round(&self, round: u32) -> Result<(), PrivacyError> {
+    fn round(&self, round: u32) -> Result<&Round, PrivacyError> {
         let rounds = self.schedule.rounds();
-        if (1..=rounds).contains(&round) {
-            Ok(())
-        } else {
-            Err(PrivacyError::RoundOutsideSchedule { round, rounds })
-        }
+        self.schedule.round(round).ok_or(PrivacyError::RoundOutsideSchedule { round, rounds })
     }
 }
 
 impl Mechanism for GridGaussian {
     fn describe(&self, round: u32) -> Result<Event, PrivacyError> {
-        self.check_round(round)?;
-        Ok(self.schedule.event(round))
+        self.round(round).map(Round::event)
     }
 
     fn draw(&self, round: u32, source: &mut dyn NoiseSource) -> Result<Drawn, PrivacyError> {
-        self.check_round(round)?;
-        // Division by the step, a power of two, is exact, so the noise has the standard deviation that is charged.
-        let scale = libm::scalbn(self.schedule.noise_std(round), -self.schedule.grid_exponent(round));
-        check_scale(scale)?;
-        let mut noise = vec![0; self.schedule.n_features()];
-        source.fill(scale, &mut noise)?;
+        let planned = self.round(round)?;
+        check_scale(planned.scale())?;
+        let mut noise = vec![0; planned.n_coordinates];
+        source.fill(planned.scale(), &mut noise)?;
         Ok(Drawn::hidden(round, noise))
     }
 
     fn seal(&self, round: u32, computed: Computed, drawn: Drawn) -> Result<Payload, PrivacyError> {
-        let certified = computed.into_point()?;
-        self.check_round(round)?;
-        if drawn.round() != round {
-            return Err(PrivacyError::ForeignNoise { round });
-        }
-        let noise = drawn.into_integers().ok_or(PrivacyError::ForeignNoise { round })?;
-        certified.check(self.schedule.n_features(), self.required.tolerance)?;
-        let exponent = self.schedule.grid_exponent(round);
-        let mut values = round_to_grid(&certified.point, exponent)?;
-        if noise.len() != values.len() {
-            return Err(PrivacyError::ForeignNoise { round });
-        }
+        let &Round { n_coordinates, terms, exponent, .. } = self.round(round)?;
+        let is_own = drawn.round() == round;
+        let noise = drawn.into_integers().filter(|noise| is_own && noise.len() == n_coordinates);
+        let noise = noise.ok_or(PrivacyError::ForeignNoise { round })?;
+        let mut values = match (terms, computed) {
+            (None, Computed::Point(certified)) => {
+                certified.check(n_coordinates, self.required.tolerance)?;
+                round_to_grid(&certified.point, exponent)?
+            }
+            (Some(terms), Computed::Sum(sum)) => sum.into_integers(terms, n_coordinates, exponent)?,
+            _ => return Err(PrivacyError::WrongKind),
+        };
         for (value, noise) in values.iter_mut().zip(noise) {
             *value = value.checked_add(noise).ok_or(PrivacyError::BeyondGrid { exponent })?;
         }

@@ -3,17 +3,17 @@
 mod clipped_sum;
 mod grid_gaussian;
 mod payload;
-mod sum_gaussian;
 mod whitened_sum;
 
 pub use clipped_sum::{ClippedSum, Terms};
+pub(crate) use clipped_sum::{MOST_COORDINATES, bits_for};
 pub use grid_gaussian::{GridGaussian, RequiredCertificate};
 pub use payload::Payload;
-pub use sum_gaussian::{SumGaussian, SumRound, SumSchedule};
 pub use whitened_sum::{RecordRows, WhitenedRows, Workers};
 
 use std::fmt;
 
+use self::payload::check_finite;
 use crate::error::PrivacyError;
 use crate::event::Event;
 use crate::report::PrivacyReport;
@@ -94,7 +94,6 @@ pub struct Drawn {
 enum Noise {
     None,
     Hidden(Vec<i64>),
-    HiddenReal(Vec<f64>),
     Visible(Vec<f64>),
 }
 
@@ -105,13 +104,8 @@ impl Drawn {
     }
 
     /// Noise that only the mechanism's own seal can open.
-    pub(crate) fn hidden(round: u32, noise: Vec<i64>) -> Self {
+    pub fn hidden(round: u32, noise: Vec<i64>) -> Self {
         Self { round, noise: Noise::Hidden(noise) }
-    }
-
-    /// The same for noise that is not on a grid.
-    pub fn hidden_real(round: u32, noise: Vec<f64>) -> Self {
-        Self { round, noise: Noise::HiddenReal(noise) }
     }
 
     /// No noise, for a mechanism that has no guarantee either.
@@ -128,18 +122,13 @@ impl Drawn {
     pub fn visible_noise(&self) -> Option<&[f64]> {
         match &self.noise {
             Noise::Visible(noise) => Some(noise),
-            Noise::None | Noise::Hidden(_) | Noise::HiddenReal(_) => None,
+            Noise::None | Noise::Hidden(_) => None,
         }
     }
 
     /// The integers of [`Drawn::hidden`], for the seal that consumes them.
-    fn into_integers(self) -> Option<Vec<i64>> {
+    pub fn into_integers(self) -> Option<Vec<i64>> {
         if let Noise::Hidden(noise) = self.noise { Some(noise) } else { None }
-    }
-
-    /// The noise of [`Drawn::hidden_real`], for the seal that consumes it.
-    pub fn into_real(self) -> Option<Vec<f64>> {
-        if let Noise::HiddenReal(noise) = self.noise { Some(noise) } else { None }
     }
 }
 
@@ -168,6 +157,6 @@ impl Certified {
         if found != n_features {
             return Err(PrivacyError::WrongLength { expected: n_features, found });
         }
-        if self.point.iter().all(|value| value.is_finite()) { Ok(()) } else { Err(PrivacyError::NotFinite) }
+        check_finite(&self.point)
     }
 }

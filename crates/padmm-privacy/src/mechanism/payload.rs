@@ -8,9 +8,10 @@ use crate::grid::is_exact_exponent;
 /// Integers below this in magnitude are exact as doubles.
 const EXACT_INTEGERS: u64 = 1 << 53;
 
-/// The content of a release. Deserialising goes through [`Payload::check`].
+/// The content of a release, ours or a peer's. Whoever uses one from outside, the gate and [`crate::PublicVector::received`], calls
+/// [`Payload::check`] first.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", try_from = "RawPayload")]
+#[serde(rename_all = "snake_case")]
 pub enum Payload {
     /// The vector `values * 2^exponent`, exact in doubles.
     Grid {
@@ -23,48 +24,22 @@ pub enum Payload {
     Plain(Vec<f64>),
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum RawPayload {
-    Grid { exponent: i32, values: Vec<i64> },
-    Plain(Vec<f64>),
-}
-
-impl TryFrom<RawPayload> for Payload {
-    type Error = PrivacyError;
-    fn try_from(raw: RawPayload) -> Result<Self, PrivacyError> {
-        let payload = match raw {
-            RawPayload::Grid { exponent, values } => Self::Grid { exponent, values },
-            RawPayload::Plain(values) => Self::Plain(values),
-        };
-        payload.check()?;
-        Ok(payload)
-    }
-}
-
 impl Payload {
     /// Refuses integers that doubles cannot hold, steps outside the doubles' range, NaN and infinity.
     pub fn check(&self) -> Result<(), PrivacyError> {
         match self {
-            Self::Grid { exponent, values } => {
-                let exponent = *exponent;
-                check_exponent(exponent)?;
+            &Self::Grid { exponent, ref values } => {
+                let allowed = "between -1022 and 970";
+                require(is_exact_exponent(exponent), "grid exponent", f64::from(exponent), allowed)?;
                 let fits = values.iter().all(|value| value.unsigned_abs() < EXACT_INTEGERS);
                 if fits { Ok(()) } else { Err(PrivacyError::BeyondGrid { exponent }) }
             }
-            Self::Plain(values) => {
-                if values.iter().all(|value| value.is_finite()) {
-                    Ok(())
-                } else {
-                    Err(PrivacyError::NotFinite)
-                }
-            }
+            Self::Plain(values) => check_finite(values),
         }
     }
 
     /// A point rounded to the grid with step `2^exponent`, half away from zero, or why it does not fit.
     pub fn rounded(point: &[f64], exponent: i32) -> Result<Self, PrivacyError> {
-        check_exponent(exponent)?;
         let payload = Self::Grid { exponent, values: round_to_grid(point, exponent)? };
         payload.check()?;
         Ok(payload)
@@ -94,8 +69,9 @@ impl Payload {
     }
 }
 
-fn check_exponent(exponent: i32) -> Result<(), PrivacyError> {
-    require(is_exact_exponent(exponent), "grid exponent", f64::from(exponent), "between -1022 and 970")
+/// Refuses NaN and infinity.
+pub(super) fn check_finite(values: &[f64]) -> Result<(), PrivacyError> {
+    if values.iter().all(|value| value.is_finite()) { Ok(()) } else { Err(PrivacyError::NotFinite) }
 }
 
 /// Rounds a point to the grid: `round(point / 2^exponent)`, half away from zero; moves a coordinate by half a step at most.

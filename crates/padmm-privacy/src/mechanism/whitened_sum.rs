@@ -170,7 +170,7 @@ impl<R: RecordRows> WhitenedRows<R> {
         Some(whitened)
     }
 
-    /// The rows.
+    /// Those that it was made of, for whoever computes slopes.
     pub fn rows(&self) -> &Arc<R> {
         &self.rows
     }

@@ -2,7 +2,7 @@
 
 use comfy_table::Table;
 
-use padmm_privacy::words::{delta_text, epsilon_text, noise_text, upper_text};
+use padmm_privacy::words::{delta_text, epsilon_text, lower_text, upper_text};
 use padmm_privacy::{Promise, Stopping};
 
 use crate::table::{align_right, plain};
@@ -35,8 +35,8 @@ fn totals(answer: &Answer) -> Table {
     }
     table.add_row(["ρ in total".to_owned(), upper_text(answer.rho_total)]);
     table.add_row(["μ".to_owned(), upper_text(answer.mu)]);
-    table.add_row(["noise σ/Δ, first round".to_owned(), noise_text(answer.noise_multiplier_first)]);
-    table.add_row(["noise σ/Δ, last round".to_owned(), noise_text(answer.noise_multiplier_last)]);
+    table.add_row(["noise σ/Δ, first round".to_owned(), lower_text(answer.noise_multiplier_first)]);
+    table.add_row(["noise σ/Δ, last round".to_owned(), lower_text(answer.noise_multiplier_last)]);
     table
 }
 
@@ -76,7 +76,7 @@ fn compared(alternatives: &[Alternative], answer: &Answer) -> Table {
         "last σ/Δ",
     ]);
     let maybe = |value: Option<f64>| value.map_or("–".to_owned(), epsilon_text);
-    let noise = |value: Option<f64>| value.map_or("–".to_owned(), noise_text);
+    let noise = |value: Option<f64>| value.map_or("–".to_owned(), lower_text);
     for a in alternatives {
         let chosen = if (a.rounds, a.decay) == (answer.rounds, answer.decay) { "→ " } else { "" };
         table.add_row([

@@ -41,7 +41,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use padmm_privacy::{
-    Budget, Computed, Drawn, PrivacyError, PublicVector, SumRound, SumSchedule, Terms, gdp_mu,
+    Budget, Computed, Drawn, NoiseSchedule, PrivacyError, PublicVector, SumRound, Terms, gdp_mu,
 };
 
 use diagonal::DiagonalMetric;
@@ -321,8 +321,8 @@ impl AlgorithmSpec for ConsensusNewton {
         let first =
             SumRound { n_coordinates: layout.n_moments(), terms: Terms::NonNegative, share: FIRST_SHARE };
         let round = |share| SumRound { n_coordinates: site.n_features, terms: Terms::Signed, share };
-        let rounds = std::iter::once(first).chain(rule.shares().into_iter().map(round)).collect();
-        let schedule = SumSchedule::calibrate(site.plan.budget(), site.n_records, rounds)?;
+        let rounds = std::iter::once(first).chain(rule.shares().into_iter().map(round)).collect::<Vec<_>>();
+        let schedule = NoiseSchedule::for_sums(site.plan.budget(), site.n_records, &rounds)?;
         Ok(site.without_noise(1.0).with_noise(schedule))
     }
 

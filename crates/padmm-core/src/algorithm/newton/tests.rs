@@ -4,7 +4,7 @@ mod robust;
 
 use padmm_privacy::{
     Budget, Computed, Gate, MemoryLedger, NoiseSource, Payload, PrivacyError, PublicVector,
-    RequiredCertificate, Schedule, SumRound, SumSchedule, Terms,
+    RequiredCertificate, Schedule, SumRound, Terms,
 };
 
 use super::metric::Shape;
@@ -60,7 +60,7 @@ fn released(
     n_records: usize,
 ) -> (PublicVector, Vec<i64>) {
     let round = SumRound { n_coordinates, terms, share: 1.0 };
-    let schedule = SumSchedule::calibrate(Budget::new(1.0, 1e-4).unwrap(), n_records, vec![round]).unwrap();
+    let schedule = NoiseSchedule::for_sums(Budget::new(1.0, 1e-4).unwrap(), n_records, &[round]).unwrap();
     let mechanism = schedule.mechanism(RequiredCertificate { modulus: 1.0, tolerance: 0.0 }).unwrap();
     let ledger = Box::new(MemoryLedger::new());
     let mut gate = Gate::new("run".into(), "site".into(), mechanism, Box::new(Silence), ledger);

@@ -9,7 +9,7 @@ use padmm_core::algorithm::Audience;
 use padmm_core::solvable::MOST_RATIO;
 use padmm_node::contract::{Contract, Silence};
 use padmm_node::identity::{SiteName, cards_in};
-use padmm_privacy::words::{delta_text, epsilon_text, noise_text, upper_text};
+use padmm_privacy::words::{delta_text, epsilon_text, lower_text, upper_text};
 use padmm_privacy::{PrivacyReport, SpentEpsilon, Stopping};
 use serde::Serialize;
 
@@ -153,7 +153,7 @@ fn warn(site: &SiteCost) -> Vec<String> {
             site.site,
             site.records,
             upper_text(site.sensitivity),
-            noise_text(site.noise_std_first)
+            lower_text(site.noise_std_first)
         ));
     }
     if site.delta * site.records as f64 >= 1.0 {
@@ -235,8 +235,8 @@ fn privacy_table(answer: &Answer) -> Table {
             site.site.clone(),
             site.records.to_string(),
             upper_text(site.sensitivity),
-            noise_text(site.noise_std_first),
-            noise_text(site.noise_std_last),
+            lower_text(site.noise_std_first),
+            lower_text(site.noise_std_last),
             after(1),
             after(middle),
             epsilon_text(site.epsilon_exact),
