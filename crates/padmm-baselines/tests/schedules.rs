@@ -142,7 +142,7 @@ proptest! {
         }
         let schedule = made.unwrap();
         let spent = rule.pick(&schedule.compositions());
-        prop_assert!(spent <= 2.0 && spent > 1.98, "{rule}: {spent}");
+        prop_assert!(spent <= 2.0 && spent > 1.98, "{rule:?}: {spent}");
         let epsilons: Vec<f64> = (1..=schedule.rounds()).filter_map(|round| schedule.epsilon(round)).collect();
         prop_assert_eq!(compose_pure(&epsilons, schedule.delta()).unwrap(), schedule.compositions());
         for (round, step) in (1..).zip(&steps) {

@@ -134,7 +134,7 @@ pub(crate) fn compose_pure(epsilons: Vec<f64>, delta: f64) -> PyResult<String> {
         Ok(Value::Object(fields)) => fields,
         _ => Map::new(),
     };
-    fields.insert("best".into(), json!(all.best()));
+    fields.insert("best".into(), json!(padmm_baselines::accounting::CompositionRule::Best.pick(&all)));
     fields.insert("delta".into(), json!(delta));
     to_json(&fields)
 }
