@@ -2,7 +2,7 @@
 
 #![allow(clippy::float_cmp, reason = "what is meant is equality to the bit")]
 
-mod common;
+use crate::common;
 
 use common::{release, released, square};
 use padmm_privacy::*;
