@@ -103,6 +103,14 @@ fn a_site_shows_what_it_does_while_it_waits_and_after_it_has_ended() {
         after["privacy"]["epsilon_plan"].as_f64().unwrap(),
     );
     assert!(spent > 0.0 && spent <= plan && plan <= 4.0, "{after}");
+    // A further plan that is accepted and has not begun: what was spent on these records before is spent.
+    let plan = std::fs::read_to_string(pair.home(0).join("runs").join(RUN).join("plan.toml")).unwrap();
+    std::fs::create_dir(pair.home(0).join("runs/second")).unwrap();
+    let second = plan.replacen("name = \"trial\"", "name = \"second\"", 1);
+    std::fs::write(pair.home(0).join("runs/second/plan.toml"), second).unwrap();
+    let next = json(&ok(pair.at(), &["site", "status", "--home", "north", "--run", "second", "--json"]));
+    assert_eq!((&next["state"], &next["privacy"]["epsilon_run"]), (&"waiting".into(), &0.0.into()), "{next}");
+    assert_eq!(next["privacy"]["epsilon_spent"], after["privacy"]["epsilon_spent"], "{next}");
     assert_eq!(after["egress"]["newest"][0]["sha256"].as_str().unwrap().len(), 64);
     let text = ok(pair.at(), &["site", "status", "--home", "north"]);
     assert!(text.contains("does not run") && text.contains("5 of 5") && text.contains("finished"), "{text}");

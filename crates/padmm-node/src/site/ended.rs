@@ -2,6 +2,7 @@
 
 use std::time::SystemTime;
 
+use super::ledger_of_data::fingerprint;
 use super::status::{EgressStatus, PrivacyStatus, SiteState, SiteStatus};
 use super::{SiteError, ledgers_of};
 use crate::contract::Contract;
@@ -55,18 +56,21 @@ pub fn status_of(home: &Home, run: &SiteName, now: SystemTime) -> Result<(SiteSt
     });
     // What a process that has ended knew of its neighbours is past.
     (status.neighbours, status.waiting, status.ended) = (vec![], None, true);
-    let ledger = ledger_with(home, &hash)?;
-    let entered = ledger.as_ref().and_then(|view| Some((view, view.state().run(&hash)?)));
+    let ledgers = ledgers_of(home)?;
+    let ledgers = ledgers.iter().map(|path| SiteLedger::read(path)).collect::<Result<Vec<_>, _>>()?;
+    let entered = ledgers.iter().find_map(|view| Some((view, view.state().run(&hash)?)));
     status.state = match &entered {
         None => SiteState::Waiting,
         Some((_, run)) if run.is_finished => SiteState::Finished,
         Some(_) => SiteState::Stopped,
     };
-    if let Some((view, run)) = entered {
+    if let Some(view) = entered.map(|(view, _)| view).or_else(|| spent_most(home, &ledgers)) {
         let cap = view.state().cap();
-        privacy.epsilon_run = run.spending.epsilon(cap.delta).value();
         privacy.epsilon_spent = view.state().epsilon_spent().value();
         (privacy.epsilon_cap, privacy.delta_cap) = (cap.epsilon.value(), cap.delta.value());
+    }
+    if let Some((view, run)) = entered {
+        privacy.epsilon_run = run.spending.epsilon(view.state().cap().delta).value();
         status.round = run.n_released() as u32;
         if status.egress.payloads == 0 {
             (status.egress.payloads, status.egress.bytes) = (u64::from(status.round), run.bytes);
@@ -76,13 +80,12 @@ pub fn status_of(home: &Home, run: &SiteName, now: SystemTime) -> Result<(SiteSt
     Ok((status, false))
 }
 
-/// The ledger that has the run.
-fn ledger_with(home: &Home, run: &str) -> Result<Option<LedgerView>, SiteError> {
-    for path in ledgers_of(home)? {
-        let view = SiteLedger::read(&path)?;
-        if view.state().run(run).is_some() {
-            return Ok(Some(view));
-        }
-    }
-    Ok(None)
+/// Of the ledgers that know the site's records, the one that has spent the most. Records that none knows, or that cannot be read, may be
+/// those of any ledger until a person says which, so all of them count.
+fn spent_most<'a>(home: &Home, ledgers: &'a [LedgerView]) -> Option<&'a LedgerView> {
+    let print = home.config().data().ok().and_then(|file| fingerprint(home.dataset_key(), file).ok());
+    let knows = |view: &&LedgerView| print.as_deref().is_some_and(|print| view.state().has_known(print));
+    let spent = |view: &&LedgerView| view.state().epsilon_spent().value();
+    let by_spending = |a: &&LedgerView, b: &&LedgerView| spent(a).total_cmp(&spent(b));
+    ledgers.iter().filter(knows).max_by(by_spending).or_else(|| ledgers.iter().max_by(by_spending))
 }
