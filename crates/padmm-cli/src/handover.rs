@@ -1,5 +1,5 @@
-//! What real sites do is done by `padmm-site`, so that simulations are built and run without a network engine and a database. This
-//! command lists its subcommands and becomes that program when one of them is asked for, as git and cargo do.
+//! What real sites do is done by `padmm-site`, and what a relay does by `padmm-relay`, so that simulations are built and run without a network engine and a database. This
+//! command lists their subcommands and becomes the program that is meant when one of them is asked for, as git and cargo do.
 
 use std::ffi::{OsStr, OsString};
 use std::io::ErrorKind;
@@ -7,7 +7,12 @@ use std::process::{Command, ExitCode};
 
 use padmm_commands::about;
 
-/// The subcommands that are handed over, and what `padmm --help` says about each.
+const SITE: &str = "padmm-site";
+const RELAY_PROGRAM: &str = "padmm-relay";
+
+/// Handed over to `padmm-relay`.
+const RELAY: (&str, &str) = ("relay", about::RELAY);
+/// The subcommands that are handed over to `padmm-site`, and what `padmm --help` says about each.
 const SUBCOMMANDS: [(&str, &str); 5] = [
     ("site", about::SITE),
     ("plan", about::PLAN),
@@ -18,25 +23,36 @@ const SUBCOMMANDS: [(&str, &str); 5] = [
 
 /// The command with the subcommands that are handed over, so that its help and its suggestions know of them.
 pub(crate) fn list(command: clap::Command) -> clap::Command {
-    SUBCOMMANDS
-        .iter()
+    (SUBCOMMANDS.iter().chain([&RELAY]))
         .fold(command, |all, &(name, about)| all.subcommand(clap::Command::new(name).about(about)))
 }
 
-/// Whether these arguments, without the program's name, are for `padmm-site`: a subcommand of it, or help about one.
-pub(crate) fn is_asked_for(args: &[OsString]) -> bool {
-    let is_handed_over = |arg: &OsString| SUBCOMMANDS.iter().any(|(name, _)| arg == name);
+/// The program that these arguments, without the name of this one, are for, and what is left for it to read: a subcommand of another
+/// program, or help about one.
+fn meant(args: &[OsString]) -> Option<(&'static str, Vec<OsString>)> {
+    let is_site = |arg: &OsString| SUBCOMMANDS.iter().any(|(name, _)| arg == name);
     match args {
-        [help, about, ..] if help == "help" => is_handed_over(about),
-        [first, ..] => is_handed_over(first),
-        [] => false,
+        [help, about, ..] if help == "help" && is_site(about) => Some((SITE, args.to_vec())),
+        [help, about, ..] if help == "help" && about == RELAY.0 => {
+            Some((RELAY_PROGRAM, vec!["--help".into()]))
+        }
+        [first, ..] if is_site(first) => Some((SITE, args.to_vec())),
+        // It is a program of its own with nothing but this to do.
+        [first, rest @ ..] if first == RELAY.0 => Some((RELAY_PROGRAM, rest.to_vec())),
+        _ => None,
     }
 }
 
-/// Becomes `padmm-site` with these arguments, so that signals and the exit code are its own. Returns only if that is not possible; where
-/// a program cannot become another one, it waits and returns the exit code.
+/// Whether these arguments are for another program.
+pub(crate) fn is_asked_for(args: &[OsString]) -> bool {
+    meant(args).is_some()
+}
+
+/// Becomes the program that is meant, so that signals and the exit code are its own. Returns only if that is not possible; where a
+/// program cannot become another one, it waits and returns the exit code.
 pub(crate) fn run(args: &[OsString]) -> anyhow::Result<ExitCode> {
-    let mut command = padmm_site();
+    let (name, args) = meant(args).unwrap_or((SITE, args.to_vec()));
+    let mut command = program(name);
     command.args(args);
     #[cfg(unix)]
     {
@@ -55,9 +71,13 @@ pub(crate) fn wait(command: &mut Command) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::from(code))
 }
 
-/// The program beside this one, or else the one on the path.
+/// `padmm-site`: beside this program, or else on the path.
 pub(crate) fn padmm_site() -> Command {
-    let name = format!("padmm-site{}", std::env::consts::EXE_SUFFIX);
+    program(SITE)
+}
+
+fn program(name: &str) -> Command {
+    let name = format!("{name}{}", std::env::consts::EXE_SUFFIX);
     let beside =
         std::env::current_exe().ok().map(|own| own.with_file_name(&name)).filter(|path| path.is_file());
     Command::new(beside.as_deref().map_or(OsStr::new(&name), |path| path.as_os_str()))
@@ -68,9 +88,15 @@ fn not_started(error: &std::io::Error, command: &Command) -> anyhow::Error {
     if error.kind() != ErrorKind::NotFound {
         return anyhow::anyhow!("{program} cannot be started: {error}");
     }
-    let all = SUBCOMMANDS.map(|(name, _)| name).join(", ");
+    let is_relay = command.get_program().to_string_lossy().starts_with(RELAY_PROGRAM);
+    let (name, does) = match is_relay {
+        true => (RELAY_PROGRAM, "it is what `relay` starts".to_owned()),
+        false => {
+            (SITE, format!("{} and demo are its subcommands", SUBCOMMANDS.map(|(name, _)| name).join(", ")))
+        }
+    };
     anyhow::anyhow!(
-        "the program padmm-site is neither beside padmm nor on the path, and {all} and demo are its subcommands: build it with `cargo \
-         build --release --bin padmm-site`, or install it into the folder of padmm"
+        "the program {name} is neither beside padmm nor on the path, and {does}: build it with `cargo build --release --bin {name}`, or \
+         install it into the folder of padmm"
     )
 }

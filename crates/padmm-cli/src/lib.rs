@@ -1,5 +1,5 @@
 //! The command `padmm`: flags, then a plan, then a simulation, then tables and pictures. What real sites do is done by `padmm-site`,
-//! which this command starts for whoever asks it for `site`, `plan`, `ledger` or `audit`.
+//! which this command starts for whoever asks it for `site`, `plan`, `ledger`, `doctor` or `audit`, as it starts `padmm-relay` for `relay`.
 
 #![warn(clippy::unwrap_used)]
 // What is shown goes through the one place that makes it printable.

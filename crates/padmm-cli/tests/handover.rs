@@ -67,6 +67,27 @@ fn arguments_and_exit_code_pass_through() {
 }
 
 #[test]
+fn a_relay_is_a_program_of_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = copy_into(folder.path());
+    let beside = folder.path().join("padmm-relay");
+    let missing = run(&program, folder.path(), &["relay", "--cards", "x"]);
+    let text = String::from_utf8(missing.stderr).unwrap();
+    assert_eq!(missing.status.code(), Some(2), "{text}");
+    assert!(text.contains("cargo build --release --bin padmm-relay"), "{text}");
+    write_script(&beside, TELLTALE);
+    for (args, handed) in [
+        (&["relay", "--cards", "a b", "--plan", "p"][..], &["--cards", "a b", "--plan", "p"][..]),
+        (&["help", "relay"], &["--help"]),
+    ] {
+        let output = run(&program, folder.path(), args);
+        assert_eq!(output.status.code(), Some(7), "{args:?}");
+        assert_eq!(lines(&output)[0], beside.to_str().unwrap());
+        assert_eq!(lines(&output)[1..], *handed);
+    }
+}
+
+#[test]
 fn the_program_on_the_path_serves_where_there_is_none_beside() {
     let folder = tempfile::tempdir().unwrap();
     let program = copy_into(&folder.path().join("bin"));
@@ -106,7 +127,7 @@ fn without_it_a_person_is_told_where_to_get_it_and_the_rest_works() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("cannot be started"));
     assert!(run(&program, folder.path(), &["account", "--json"]).status.success());
     let help = run(&program, folder.path(), &["--help"]);
-    for name in ["site", "plan", "ledger", "doctor", "audit", "demo", "simulate"] {
+    for name in ["site", "plan", "ledger", "doctor", "audit", "relay", "demo", "simulate"] {
         let is_listed = |line: &&str| line.trim_start().starts_with(&format!("{name} "));
         assert!(lines(&help).iter().any(is_listed), "{name}: {}", String::from_utf8_lossy(&help.stdout));
     }

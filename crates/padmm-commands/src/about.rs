@@ -12,6 +12,9 @@ pub const DOCTOR: &str =
     "Whether a site can run, before anything is spent: home, disk, ledger, plan, network, records";
 /// `padmm-site audit`, which `padmm audit` hands over to.
 pub const AUDIT: &str = "Attack this program: whether its releases tell more about a record than is promised";
+/// `padmm-relay`, which `padmm relay` hands over to.
+pub const RELAY: &str =
+    "Forward encrypted packets between sites that can only dial out, for the sites of given cards and plans";
 /// `demo` of both programs; that of `padmm` compares with the simulator.
 pub const DEMO: &str = "Try real sites out: several processes on this machine, with keys, plan, ledgers and an encrypted network";
 /// About `account`, which both programs have.

@@ -167,7 +167,7 @@ fn dependencies_point_one_way() {
             ["padmm", "padmm-cli", "padmm-lab", "padmm-py", "padmm-sim"].contains(&name.as_str());
         assert!(may_simulate || !reaches("padmm-sim"), "{name} depends on padmm-sim");
         assert!(may_simulate || !reaches("padmm-baselines"), "{name} depends on padmm-baselines");
-        for command in ["padmm-cli", "padmm-site"] {
+        for command in ["padmm-cli", "padmm-relay", "padmm-site"] {
             assert!(name == "padmm-lab" || !reaches(command), "{name} depends on {command}");
         }
         assert!(!reaches("padmm-lab"), "{name} depends on the test build");
@@ -175,7 +175,7 @@ fn dependencies_point_one_way() {
         let manifest = fs::read_to_string(root().join(format!("crates/{name}/Cargo.toml"))).unwrap();
         let names = |dependency: &str| manifest.lines().any(|line| line.starts_with(dependency));
         assert!(
-            ["padmm-node", "padmm-lab"].contains(&name.as_str()) || !names("tokio"),
+            ["padmm-node", "padmm-relay", "padmm-lab"].contains(&name.as_str()) || !names("tokio"),
             "{name} depends on tokio"
         );
         assert!(name == "padmm-py" || !names("pyo3"), "{name} depends on PyO3");
