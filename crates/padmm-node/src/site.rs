@@ -24,7 +24,7 @@ use padmm_privacy::{Gate, NoiseSource, Payload, RequiredCertificate, SecureNoise
 use crate::clock;
 use crate::contract::{Contract, difference};
 use crate::frame::{Accepted, Frame, ModelFrame, Origin, largest_frame};
-use crate::identity::{Card, Expiry, Home, LogFormat, SiteName};
+use crate::identity::{Card, Expiry, Home, LogFormat, SiteName, WayOut};
 use crate::journal::{Journal, Level, Sent};
 use crate::ledger::{GateLedger, RunStart, SealRequest, SiteLedger};
 use crate::mailbox::Mailbox;
@@ -179,10 +179,20 @@ impl Site {
             site: *site,
             name: card.name().to_string(),
             key: *card.transport(),
-            addresses: card.addresses().to_vec(),
+            addresses: self.dialled(card).to_vec(),
             relay: card.relay().map(str::to_owned),
         };
         self.cards.iter().map(peer).collect()
+    }
+
+    /// Where another site is called directly: nowhere, if everything goes through relays.
+    fn dialled<'a>(&self, card: &'a Card) -> &'a [String] {
+        if self.home.config().network().is_relay_only() { &[] } else { card.addresses() }
+    }
+
+    /// All places where another site is looked for, as people are told.
+    fn looked_for_at(&self, card: &Card) -> Vec<String> {
+        self.dialled(card).iter().cloned().chain(card.relay().map(str::to_owned)).collect()
     }
 
     fn names(&self) -> Vec<String> {
@@ -223,7 +233,7 @@ impl Site {
         let log = Arc::clone(&journal) as Arc<dyn Journal>;
         let setup = self.session(noise, records, ledger, log, clock::now())?;
         journal.begin(&self.names(), &setup.start)?;
-        let transport = QuicTransport::start(self.quic_setup(&setup.outbox, &mailbox, &journal))?;
+        let transport = QuicTransport::start(self.quic_setup(&setup.outbox, &mailbox, &journal)?)?;
         let _status = StatusWriter::start(Arc::clone(&journal), &self.folder);
         let run_clock = Instant::now();
         let session = Session::new(setup, run_clock.elapsed())?;
@@ -312,7 +322,14 @@ impl Site {
         let mut neighbours = vec![];
         for (site, card) in &self.cards {
             let (folder, plan) = (self.home.ledgers(), self.contract.hash().0);
-            neighbours.push(remembered::neighbour(*site, card, &lock(&ledger), &folder, &plan)?);
+            neighbours.push(remembered::neighbour(
+                *site,
+                card,
+                self.looked_for_at(card),
+                &lock(&ledger),
+                &folder,
+                &plan,
+            )?);
         }
         let check = {
             let contract = Arc::clone(&self.contract);
@@ -397,16 +414,21 @@ impl Site {
         }
     }
 
-    fn quic_setup(&self, outbox: &Arc<Outbox>, mailbox: &Arc<Mailbox>, journal: &Arc<Outputs>) -> QuicSetup {
+    fn quic_setup(
+        &self,
+        outbox: &Arc<Outbox>,
+        mailbox: &Arc<Mailbox>,
+        journal: &Arc<Outputs>,
+    ) -> Result<QuicSetup, SiteError> {
         let journal = Arc::clone(journal);
         let schedules = self.contract.calibration().agents.iter().filter_map(|agent| agent.noise.as_ref());
         let lengths = schedules.flat_map(|s| (1..=s.rounds()).map(|round| s.n_coordinates(round)));
         let n_coordinates = lengths.max().unwrap_or_default().max(self.contract.space().n_features());
-        QuicSetup {
+        Ok(QuicSetup {
             me: self.me,
             secret: self.home.transport().to_bytes(),
             listen: self.home.config().listen(),
-            relay: self.home.card().relay().map(str::to_owned),
+            way_out: WayOut::of(self.home.config(), self.home.card())?,
             peers: self.peer_addresses(),
             largest_frame: largest_frame(
                 n_coordinates,
@@ -418,7 +440,7 @@ impl Site {
             on_answer: Arc::new(move |to, (whose, turn), bytes| {
                 journal.sent(&Sent { to, whose, turn, bytes, again: true })
             }),
-        }
+        })
     }
 }
 

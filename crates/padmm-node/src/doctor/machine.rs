@@ -96,6 +96,9 @@ fn sync_time(folder: &Path) -> std::io::Result<Duration> {
 
 /// Whether the site can listen where it is to listen. The port is let go at once.
 pub(super) fn port(checks: &mut Checks, home: &Home, running: Option<&SiteStatus>) {
+    if home.config().network().is_relay_only() {
+        return checks.good("port", "none is needed: everything goes through relays");
+    }
     let listen = home.config().listen();
     match (UdpSocket::bind(listen), running) {
         (Ok(_), _) => checks.good("port", format!("UDP {listen} is free")),

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use padmm_core::printable::printable;
 
 use super::Checks;
-use crate::identity::Home;
+use crate::identity::{Home, WayOut};
 use crate::site::{Site, SiteStatus};
-use crate::transport::quic::{PeerAddress, Probed, Prober, Unreached, probe};
+use crate::transport::quic::{PeerAddress, Probed, Prober, Unreached, Unrelayed, probe};
 
 /// Certificates go by days and log lines by seconds; with more than this, people who compare logs are misled.
 const MOST_APART: f64 = 120.0;
@@ -46,25 +46,28 @@ pub(super) fn as_seen_by(checks: &mut Checks, status: &SiteStatus) {
 pub(super) fn ask(checks: &mut Checks, site: &Site, home: &Home) {
     let peers: Vec<PeerAddress> = site.peer_addresses();
     let names: BTreeMap<_, _> = peers.iter().map(|peer| (peer.site, peer.name.clone())).collect();
+    let way_out = match WayOut::of(home.config(), home.card()) {
+        Ok(way_out) => way_out,
+        Err(error) => return checks.failed("network", &error),
+    };
+    relay_on_card(checks, home, &way_out);
     let prober = Prober {
         secret: home.transport().to_bytes(),
         listen: home.config().listen(),
-        relay: home.card().relay().map(str::to_owned),
+        way_out: way_out.clone(),
         peers,
     };
-    let (relay, found) = match probe(prober) {
+    let found = match probe(prober) {
         Ok(found) => found,
         Err(error) => return checks.failed("network", &error),
     };
-    let url = home.card().relay().unwrap_or_default();
-    match relay {
-        None => {}
-        Some(true) => checks.good("relay", format!("{url} is reached")),
-        Some(false) => checks.bad(
-            "relay",
-            format!("{url} is not reached"),
-            "check that the firewall lets this machine call that address by HTTP or HTTPS, and ask the relay's operator whether it runs",
-        ),
+    if let Some((url, reached)) = way_out.relay.as_deref().zip(found.relay) {
+        relay(checks, url, &way_out, reached.err());
+    }
+    let found = found.neighbours;
+    for name in names.iter().filter(|(site, _)| !found.contains_key(site)).map(|(_, name)| name) {
+        let advice = "mend the way to the relay first";
+        checks.bad(&format!("neighbour {name}"), "not asked: the relay is the only way there", advice);
     }
     let signed = site.signed();
     let mut apart: Vec<String> = vec![];
@@ -98,6 +101,77 @@ pub(super) fn ask(checks: &mut Checks, site: &Site, home: &Home) {
         (false, _) => {}
         (true, true) => checks.good("clock", "as that of the neighbours that answered, within two minutes"),
         (true, false) => checks.bad("clock", apart.join("; "), "let both machines take their time from a time server (NTP); rounds do not depend on it, certificates and logs do"),
+    }
+}
+
+/// Others look for this site at the relay that its card names.
+fn relay_on_card(checks: &mut Checks, home: &Home, way_out: &WayOut) {
+    if let Some(relay) = way_out.relay.as_deref().filter(|relay| home.card().relay() != Some(relay)) {
+        let named = home.card().relay().unwrap_or("none");
+        checks.bad(
+            "card",
+            format!("site.toml names the relay {relay}, and this site's card names {named}, where others look for it"),
+            "make a card that names it with `padmm-site site move`, and send it to the others; or correct `relay` in site.toml",
+        );
+    }
+}
+
+/// The way to the relay, step by step: a step that was not come to is not shown.
+fn relay(checks: &mut Checks, url: &str, way_out: &WayOut, fault: Option<Unrelayed>) {
+    use Unrelayed::{Denied, NoRelay, ProxyCredentials, ProxyRefuses, ProxySilent, Silent, Tls, Untrusted};
+    let said = fault.as_ref().map(|fault| printable(&fault.to_string()).into_owned()).unwrap_or_default();
+    let inspected = match way_out.authorities.len() {
+        0 => "this machine's certificate store",
+        _ => "this machine's certificate store and `authority`",
+    };
+    if let Some(proxy) = way_out.shown_proxy() {
+        let proxy = printable(proxy);
+        match &fault {
+            Some(ProxySilent(_)) => {
+                let advice = "check `proxy` in site.toml (host, port, http or https), and ask the network's operators whether this machine may use it";
+                return checks.bad("proxy", format!("{proxy}: {said}"), advice);
+            }
+            Some(ProxyCredentials) => {
+                let advice = "check the user in `proxy` and the password in `proxy-password-file` or PADMM_PROXY_PASSWORD; only basic authentication is spoken, so if the proxy wants another kind, ask for an account or a rule without one";
+                return checks.bad("proxy", format!("{proxy}: {said}"), advice);
+            }
+            Some(ProxyRefuses(_)) => {
+                let advice = format!(
+                    "ask the proxy's operators to allow the method CONNECT from this machine to {url}, and the operator of the relay whether it runs"
+                );
+                return checks.bad("proxy", format!("{proxy}: {said}"), advice);
+            }
+            _ => checks.good("proxy", format!("{proxy} answers, and connects to the relay")),
+        }
+    }
+    let is_encrypted = url.starts_with("https://");
+    match &fault {
+        Some(Untrusted(_)) => {
+            let advice = "if the hospital's firewall looks into TLS, or the relay has a certificate of its own authority, get that authority's certificate as PEM and name it with `authority = \"file.pem\"` below `[network]` in site.toml; if neither is so, somebody is in between";
+            return checks.bad("relay certificate", said, advice);
+        }
+        Some(Tls(_)) => {
+            let advice = "the relay's certificate must be for the name in its URL and within its dates: tell the relay's operator, and check this machine's clock";
+            return checks.bad("relay certificate", said, advice);
+        }
+        Some(Silent(_)) => {
+            let advice = "let the firewall allow this machine to call that address, or name the hospital's proxy with `proxy` below `[network]` in site.toml; and ask the relay's operator whether it runs";
+            return checks.bad("relay", format!("{url}: {said}"), advice);
+        }
+        _ if is_encrypted => checks.good("relay certificate", format!("trusted by {inspected}")),
+        _ => {}
+    }
+    match &fault {
+        Some(Denied(_)) => {
+            let advice =
+                "send this site's present card to the relay's operator, who adds it to the relay's cards";
+            checks.bad("relay", format!("{url}: {said}"), advice);
+        }
+        Some(NoRelay(_)) => {
+            let advice = "check the URL, and ask the relay's operator for its version: it must be the one that goes with this program. A proxy that does not let WebSockets through looks alike";
+            checks.bad("relay", format!("{url}: {said}"), advice);
+        }
+        _ => checks.good("relay", format!("{url} is reached, and lets this site in")),
     }
 }
 
@@ -151,6 +225,6 @@ fn advice(why: &Unreached, name: &str) -> String {
 fn call(name: &str) -> String {
     format!(
         "ask {name} whether its site runs (`site run` may wait there: nothing is spent before all sites are there), and whether its firewall lets UDP packets from this machine in; \
-         this machine must be allowed to send UDP packets out and to receive the answers"
+         this machine must be allowed to send UDP packets out and to receive the answers. Two sites of which neither reaches the other need a relay on both cards"
     )
 }

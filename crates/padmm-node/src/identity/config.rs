@@ -7,6 +7,7 @@ use padmm_privacy::Budget;
 use serde::{Deserialize, Serialize};
 
 use super::card::not_understood;
+use super::network::{NetworkConfig, NetworkDraft};
 use super::{IdentityError, SiteName};
 
 /// What all runs on the site's data may spend together.
@@ -49,6 +50,8 @@ struct ConfigDraft {
     data: Option<DataDraft>,
     cap: Option<Cap>,
     ledger: Option<PathBuf>,
+    #[serde(default)]
+    network: NetworkDraft,
     log: Option<LogDraft>,
 }
 
@@ -74,6 +77,7 @@ pub struct SiteConfig {
     data: Option<PathBuf>,
     cap: Option<Cap>,
     ledger: Option<PathBuf>,
+    network: NetworkConfig,
     log: LogFormat,
 }
 
@@ -99,6 +103,7 @@ impl SiteConfig {
             data: draft.data.map(|data| folder.join(data.file)),
             cap: draft.cap,
             ledger: draft.ledger.map(|ledger| folder.join(ledger)),
+            network: draft.network.check(folder).map_err(wrong)?,
             log: draft.log.map(|log| log.format).unwrap_or_default(),
         })
     }
@@ -139,6 +144,11 @@ impl SiteConfig {
     /// The ledger's file, if it is not where it usually is.
     pub fn ledger(&self) -> Option<&Path> {
         self.ledger.as_deref()
+    }
+
+    /// How the site reaches the others if it can only dial out.
+    pub fn network(&self) -> &NetworkConfig {
+        &self.network
     }
 
     /// Whether the log is for people or for programs.
@@ -182,6 +192,13 @@ pub(super) fn draft_text(
          # What all runs on these records together may cost: the data protection officer's number. A run that would go\n\
          # beyond it is refused before anything is computed.\n\
          {cap}\n\
+         # For a site that cannot be reached from outside: see the guide for hospital IT.\n\
+         # [network]\n\
+         # relay = \"https://relay.example.org\"         # left out, the relay on this site's card\n\
+         # relay-only = true                          # no UDP: everything goes through relays\n\
+         # proxy = \"http://user@proxy.example.org:3128\"\n\
+         # proxy-password-file = \"proxy.password\"      # or the environment variable PADMM_PROXY_PASSWORD\n\
+         # authority = \"firewall.pem\"                 # trusted in addition to the system's certificate store\n\n\
          # \"human\" for lines that people read, \"json\" for one object a line.\n\
          [log]\n\
          format = \"human\"\n"

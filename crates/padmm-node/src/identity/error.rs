@@ -52,6 +52,11 @@ pub enum IdentityError {
     /// A setting of `site.toml` or of `site init` with a value that it cannot have.
     #[error("`{key}` is '{found}', but it must be {rule}")]
     Setting { key: &'static str, found: String, rule: &'static str },
+    /// A password where everybody reads it.
+    #[error(
+        "`proxy` has a password in it: leave it out there, as in http://user@proxy.example.org:3128, and put it into a file of its own (`proxy-password-file`) or into the environment variable PADMM_PROXY_PASSWORD"
+    )]
+    ProxyPassword,
     /// A setting that is needed now and was left out.
     #[error("{} has no {what}: add {example}", path.display())]
     Missing {

@@ -12,6 +12,7 @@ mod fingerprint;
 mod home;
 mod keys;
 mod name;
+mod network;
 mod private_file;
 mod store;
 
@@ -23,4 +24,5 @@ pub use fingerprint::Fingerprint;
 pub use home::{Home, InitRequest};
 pub use keys::{KeyError, PublicKey, SecretKey, Signature, SignaturePurpose, from_hex, to_hex};
 pub use name::SiteName;
+pub use network::{NetworkConfig, PROXY_PASSWORD, WayOut};
 pub use store::{CardStore, Imported, cards_in};

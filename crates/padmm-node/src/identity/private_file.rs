@@ -23,7 +23,7 @@ pub(super) fn create(path: &Path, bytes: &[u8]) -> Result<(), IdentityError> {
 }
 
 /// The text of a file, which nobody but its owner may be able to read.
-fn read(path: &Path) -> Result<Zeroizing<String>, IdentityError> {
+pub(super) fn read_text(path: &Path) -> Result<Zeroizing<String>, IdentityError> {
     let wrong = |problem| IdentityError::Read { path: path.to_owned(), problem };
     let mut file = File::open(path).map_err(wrong)?;
     #[cfg(unix)]
@@ -50,7 +50,7 @@ pub(super) fn create_secret(path: &Path, bytes: &[u8; 32]) -> Result<(), Identit
 
 /// Reads 32 secret bytes from a file that only its owner can read.
 pub(super) fn read_secret(path: &Path) -> Result<Zeroizing<[u8; 32]>, IdentityError> {
-    let text = read(path)?;
+    let text = read_text(path)?;
     from_hex("a secret key", text.trim()).map(Zeroizing::new).map_err(|problem| {
         // The digits of a damaged key are still nearly the key, so they are not shown.
         let problem = match problem {

@@ -15,12 +15,12 @@ use crate::session::Neighbour;
 pub(super) fn neighbour(
     site: SiteIndex,
     card: &Card,
+    addresses: Vec<String>,
     ledger: &SiteLedger,
     folder: &Path,
     plan: &PlanDigest,
 ) -> Result<Neighbour, SiteError> {
     let (name, key) = (card.name().as_str(), *card.identity());
-    let addresses = card.addresses().iter().cloned().chain(card.relay().map(str::to_owned)).collect();
     let mut neighbour = Neighbour { site, key, addresses, announced: vec![], kept: None, latest: None };
     let mut rows = vec![];
     for path in ledger_of_data::all_in(folder)?.iter().filter(|path| *path != ledger.path()) {

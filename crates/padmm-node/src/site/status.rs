@@ -225,9 +225,7 @@ impl Site {
         let contract = self.contract();
         let neighbour = |peer: &crate::session::PeerStatus| {
             let card = self.cards.iter().find(|(site, _)| *site == peer.site).map(|(_, card)| card);
-            let addresses = card.map_or_else(Vec::new, |card| {
-                card.addresses().iter().cloned().chain(card.relay().map(str::to_owned)).collect()
-            });
+            let addresses = card.map_or_else(Vec::new, |card| self.looked_for_at(card));
             NeighbourStatus {
                 name: contract.sites()[peer.site.0].name.to_string(),
                 addresses,

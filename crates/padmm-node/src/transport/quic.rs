@@ -13,6 +13,7 @@
 //! | what is read, and who answers | `read` |
 //! | how neighbours are reached, for people who look | `route` |
 //! | which addresses the engine knows | `udp` |
+//! | which relays, proxies and certificates it uses | `way_out` |
 
 mod door;
 mod drive;
@@ -20,6 +21,7 @@ mod probe;
 mod read;
 mod route;
 mod udp;
+mod way_out;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -28,8 +30,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use iroh::endpoint::{Connection, Incoming, IncomingAddr, QuicTransportConfig, VarInt, presets};
-use iroh::{Endpoint, RelayMode, RelayUrl};
+use iroh::Endpoint;
+use iroh::endpoint::{Connection, Incoming, IncomingAddr, QuicTransportConfig, VarInt};
 use padmm_core::message::{SiteIndex, Turn};
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::{sleep, timeout};
@@ -37,12 +39,14 @@ use zeroize::Zeroizing;
 
 use self::door::{Door, Place, Verdict};
 use self::drive::Driver;
-pub use self::probe::{Probed, Prober, Unreached, probe};
+pub use self::probe::{Found, Probed, Prober, Unreached, probe};
 pub use self::route::Route;
 use self::route::Routes;
-use self::udp::{Udp, from_engine};
+use self::udp::from_engine;
+pub use self::way_out::Unrelayed;
+use self::way_out::{engine, relay_url};
 use super::Transport;
-use crate::identity::PublicKey;
+use crate::identity::{PublicKey, WayOut};
 use crate::journal::EgressError;
 use crate::link::{MOST_FLYING, MOST_QUEUED};
 use crate::mailbox::{Mailbox, NetworkEvent};
@@ -88,10 +92,10 @@ pub struct QuicSetup {
     pub me: SiteIndex,
     /// The secret half of its transport key.
     pub secret: Zeroizing<[u8; 32]>,
-    /// The UDP address that it listens on.
+    /// The UDP address that it listens on, unless everything goes through relays.
     pub listen: SocketAddr,
-    /// Its own relay, if it has one.
-    pub relay: Option<String>,
+    /// Its own relay, and how that is reached.
+    pub way_out: WayOut,
     /// Everybody that it dials and lets in.
     pub peers: Vec<PeerAddress>,
     /// The longest frame that is read.
@@ -116,6 +120,11 @@ pub enum TransportError {
     /// A relay that is no URL.
     #[error("the relay {relay:?} is not a URL ({reason})")]
     Relay { relay: String, reason: String },
+    /// Nobody's certificates are trusted on this machine.
+    #[error(
+        "this machine trusts no certificate authority ({reason}): install the system's store of certificates (the package ca-certificates), or name one with `authority` below `[network]` in site.toml"
+    )]
+    Trust { reason: String },
     /// The thread could not be started.
     #[error("the network thread could not be started ({reason})")]
     Thread { reason: String },
@@ -236,17 +245,8 @@ impl Transport for QuicTransport {
     }
 }
 
-fn relay_url(relay: &str) -> Result<RelayUrl, TransportError> {
-    relay.parse().map_err(|e| TransportError::Relay { relay: relay.to_owned(), reason: format!("{e}") })
-}
-
 async fn bind(setup: &QuicSetup) -> Result<Endpoint, TransportError> {
     let listen = setup.listen;
-    let failed = |reason: String| TransportError::Listen { listen, reason };
-    let peers = setup.peers.iter().filter_map(|p| p.relay.as_deref());
-    let relays =
-        setup.relay.as_deref().into_iter().chain(peers).map(relay_url).collect::<Result<Vec<_>, _>>()?;
-    let relay_mode = if relays.is_empty() { RelayMode::Disabled } else { RelayMode::custom(relays) };
     let config = QuicTransportConfig::builder()
         .max_concurrent_bidi_streams(VarInt::from_u32(0))
         .max_concurrent_uni_streams(VarInt::from_u32(MOST_STREAMS))
@@ -254,17 +254,12 @@ async fn bind(setup: &QuicSetup) -> Result<Endpoint, TransportError> {
         .max_idle_timeout(Some(IDLE.try_into().expect("a few seconds are a valid timeout")))
         .keep_alive_interval(IDLE / 4)
         .build();
-    Endpoint::builder(presets::Minimal)
-        .secret_key(iroh::SecretKey::from_bytes(&setup.secret))
+    engine(&setup.secret, listen, &setup.way_out, &setup.peers)?
         .alpns(vec![PROTOCOL.to_vec(), probe::PROTOCOL.to_vec()])
-        .relay_mode(relay_mode)
-        .clear_address_lookup()
         .transport_config(config)
-        .clear_ip_transports()
-        .add_custom_transport(Arc::new(Udp { listen }))
         .bind()
         .await
-        .map_err(|e| failed(format!("{e:#}")))
+        .map_err(|e| TransportError::Listen { listen, reason: format!("{e:#}") })
 }
 
 /// What all tasks of one transport share.
@@ -305,7 +300,7 @@ async fn serve(
     (queues, believed, routes): (BTreeMap<SiteIndex, mpsc::Sender<Posted>>, BelievedBy, Arc<Routes>),
     closing: oneshot::Receiver<bool>,
 ) {
-    let QuicSetup { me, peers, largest_frame, outbox, mailbox, on_answer, .. } = setup;
+    let QuicSetup { me, peers, way_out, largest_frame, outbox, mailbox, on_answer, .. } = setup;
     let (strangers, unacceptable) = (AtomicU64::new(0), AtomicU64::new(0));
     let room: Arc<BTreeMap<_, _>> = Arc::new(peers.iter().map(|p| (p.site, Notify::new())).collect());
     mailbox.on_room({
@@ -360,8 +355,11 @@ async fn serve(
         }
     });
     let porter = tokio::spawn(accept(endpoint.clone(), Arc::new(doors), Arc::clone(&shared)));
+    let lookout =
+        way_out.relay.map(|relay| tokio::spawn(way_out::watch(endpoint.clone(), relay, Arc::clone(&shared))));
     let done = closing.await.unwrap_or(false);
     pulse.abort();
+    lookout.iter().for_each(tokio::task::JoinHandle::abort);
     porter.abort();
     let _ = stop.send(done);
     let all = async { while links.join_next().await.is_some() {} };

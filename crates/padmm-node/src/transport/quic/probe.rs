@@ -6,11 +6,10 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use iroh::endpoint::{Connection, ConnectionError, VarInt, presets};
-use iroh::{Endpoint, EndpointAddr, RelayMode, TransportAddr};
+use iroh::endpoint::{Connection, ConnectionError, VarInt};
+use iroh::{Endpoint, EndpointAddr, TransportAddr};
 use padmm_core::message::SiteIndex;
 use serde::{Deserialize, Serialize};
 use tokio::task::JoinSet;
@@ -18,10 +17,11 @@ use tokio::time::timeout;
 use zeroize::Zeroizing;
 
 use super::route::Route;
-use super::udp::{Udp, to_engine};
-use super::{PeerAddress, STRANGER, TransportError, relay_url};
+use super::udp::to_engine;
+use super::way_out::{Unrelayed, visit};
+use super::{PeerAddress, STRANGER, TransportError, engine, relay_url};
 use crate::frame::Origin;
-use crate::identity::to_hex;
+use crate::identity::{WayOut, to_hex};
 
 pub(super) const PROTOCOL: &[u8] = b"padmm-doctor/1";
 /// How long a neighbour may take to answer.
@@ -44,8 +44,8 @@ pub struct Prober {
     pub secret: Zeroizing<[u8; 32]>,
     /// The address to ask from; its port is not used, so that the site itself can be started meanwhile.
     pub listen: SocketAddr,
-    /// The site's own relay, if it has one.
-    pub relay: Option<String>,
+    /// The site's own relay, and how that is reached.
+    pub way_out: WayOut,
     /// Whom to ask.
     pub peers: Vec<PeerAddress>,
 }
@@ -88,8 +88,13 @@ pub enum Unreached {
     },
 }
 
-/// What was found: whether the relay was reached, if there is one, and what each neighbour said.
-pub(super) type Found = (Option<bool>, BTreeMap<SiteIndex, Result<Probed, Unreached>>);
+/// What was found: whether the relay lets the site in, if it has one, and what each neighbour said.
+pub struct Found {
+    /// None if the site has no relay.
+    pub relay: Option<Result<(), Unrelayed>>,
+    /// Nobody is in it if there is no way to anybody.
+    pub neighbours: BTreeMap<SiteIndex, Result<Probed, Unreached>>,
+}
 
 /// Asks all neighbours at once, and ends within some seconds.
 pub fn probe(prober: Prober) -> Result<Found, TransportError> {
@@ -99,38 +104,32 @@ pub fn probe(prober: Prober) -> Result<Found, TransportError> {
 }
 
 async fn ask_all(prober: Prober) -> Result<Found, TransportError> {
-    let listen = SocketAddr::new(prober.listen.ip(), 0);
+    let Prober { secret, listen, way_out, peers } = prober;
+    // One after the other: at a relay the newest connection of a key takes the place of the one before.
+    let relay = match &way_out.relay {
+        Some(relay) => Some(visit(&secret, relay, &way_out).await?),
+        None => None,
+    };
+    let mut neighbours = BTreeMap::new();
+    if way_out.relay_only && !matches!(relay, Some(Ok(()))) {
+        return Ok(Found { relay, neighbours });
+    }
+    let listen = SocketAddr::new(listen.ip(), 0);
     let failed = |reason: String| TransportError::Listen { listen, reason };
-    let peers = prober.peers.iter().filter_map(|p| p.relay.as_deref());
-    let relays =
-        prober.relay.as_deref().into_iter().chain(peers).map(relay_url).collect::<Result<Vec<_>, _>>()?;
-    let relay_mode = if relays.is_empty() { RelayMode::Disabled } else { RelayMode::custom(relays) };
-    let endpoint = Endpoint::builder(presets::Minimal)
-        .secret_key(iroh::SecretKey::from_bytes(&prober.secret))
-        .relay_mode(relay_mode)
-        .clear_address_lookup()
-        // As in a run: the engine knows no address of this machine to tell.
-        .clear_ip_transports()
-        .add_custom_transport(Arc::new(Udp { listen }))
-        .bind()
-        .await
-        .map_err(|e| failed(format!("{e:#}")))?;
+    // As in a run: the engine knows no address of this machine to tell.
+    let engine = engine(&secret, listen, &way_out, &peers)?;
+    let endpoint = engine.bind().await.map_err(|e| failed(format!("{e:#}")))?;
     let mut questions = JoinSet::new();
-    for peer in prober.peers {
+    for peer in peers {
         let endpoint = endpoint.clone();
         questions.spawn(async move { (peer.site, ask(&endpoint, &peer).await) });
     }
-    let relay = match prober.relay {
-        Some(_) => Some(timeout(PATIENCE, endpoint.online()).await.is_ok()),
-        None => None,
-    };
-    let mut found = BTreeMap::new();
     while let Some(result) = questions.join_next().await {
         let (site, answer) = result.map_err(|e| TransportError::Thread { reason: e.to_string() })?;
-        found.insert(site, answer);
+        neighbours.insert(site, answer);
     }
     let _ = timeout(Duration::from_secs(1), endpoint.close()).await;
-    Ok((relay, found))
+    Ok(Found { relay, neighbours })
 }
 
 async fn ask(endpoint: &Endpoint, peer: &PeerAddress) -> Result<Probed, Unreached> {
@@ -149,7 +148,11 @@ async fn ask(endpoint: &Endpoint, peer: &PeerAddress) -> Result<Probed, Unreache
         shown.push(relay.to_owned());
     }
     if addresses.is_empty() {
-        let why = if unresolved.is_empty() { "its card has none".to_owned() } else { unresolved.join(", ") };
+        let why = if unresolved.is_empty() {
+            "its card names none that this site may use".to_owned()
+        } else {
+            unresolved.join(", ")
+        };
         return Err(Unreached::NoAddress(why));
     }
     let shown = shown.join(", ");

@@ -3,6 +3,9 @@
 
 use std::net::{Ipv4Addr, UdpSocket};
 
+use iroh::RelayMode;
+use iroh::endpoint::presets;
+
 use super::*;
 use crate::frame::Origin;
 use crate::identity::SecretKey;
@@ -16,7 +19,7 @@ fn setup(listen: SocketAddr) -> QuicSetup {
         me: SiteIndex(0),
         secret,
         listen,
-        relay: None,
+        way_out: WayOut::default(),
         peers: vec![],
         largest_frame: 1000,
         outbox,
@@ -51,6 +54,46 @@ fn the_engine_knows_no_address_of_the_inside_network() {
             sleep(Duration::from_millis(10)).await;
         }
         assert!(site.addr().addrs.is_empty(), "{:?}", site.addr());
+    });
+}
+
+/// With a relay it is the same: whoever meets the site there learns the relay's URL, which is on its card, and nothing else.
+#[test]
+fn through_a_relay_a_peer_learns_no_address_of_the_inside_network() {
+    use iroh::{EndpointAddr, RelayUrl, TransportAddr};
+    run(async {
+        let mut config = iroh_relay::server::ServerConfig::default();
+        let loopback = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        config.relay = Some(iroh_relay::server::RelayConfig::new(loopback));
+        let relay = iroh_relay::server::Server::spawn(config).await.unwrap();
+        let url = format!("http://{}", relay.http_addr().unwrap());
+        let relay_url: RelayUrl = url.parse().unwrap();
+        let everywhere = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
+        let site = QuicSetup { way_out: WayOut::by_relay(Some(&url)), ..setup(everywhere) };
+        let site = bind(&site).await.unwrap();
+        let with_relay = || of_the_engine().relay_mode(RelayMode::custom([relay_url.clone()]));
+        let (other, peer) = (with_relay().bind().await.unwrap(), with_relay().bind().await.unwrap());
+        let mut connections = vec![];
+        for there in [&site, &other] {
+            there.online().await;
+            let at = EndpointAddr::from_parts(there.id(), [TransportAddr::Relay(relay_url.clone())]);
+            let accept = async { there.accept().await.unwrap().await.unwrap() };
+            let (dialled, accepted) = tokio::join!(peer.connect(at, PROTOCOL), accept);
+            connections.push((dialled.unwrap(), accepted));
+        }
+        let is_relay = |at: &TransportAddr| *at == TransportAddr::Relay(relay_url.clone());
+        let learned = async |of: &Endpoint| -> Vec<TransportAddr> {
+            let found = peer.remote_info(of.id()).await.expect("they are connected");
+            found.into_addrs().map(|address| address.into_addr()).collect()
+        };
+        // The site was met first. By the time that the other has told its addresses, it would have.
+        while learned(&other).await.iter().all(is_relay) {
+            sleep(Duration::from_millis(10)).await;
+        }
+        let of_site = learned(&site).await;
+        assert!(!of_site.is_empty() && of_site.iter().all(is_relay), "{of_site:?}");
+        let own = site.addr().addrs;
+        assert!(!own.is_empty() && own.iter().all(is_relay), "{own:?}");
     });
 }
 
