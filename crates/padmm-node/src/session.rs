@@ -14,6 +14,7 @@
 //! | how the run continues without a site | `departure` |
 //! | how it continues after a crash | `replay` |
 //! | what is known of a neighbour, and of who is heard | `peer` |
+//! | what sites have said to all, and what of it outlives a crash | `words` |
 //! | what people are told of all that | `status` |
 
 mod clearance;
@@ -25,6 +26,7 @@ mod replay;
 mod send;
 mod status;
 mod timers;
+mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -369,15 +371,8 @@ impl Session {
         if stage == Stage::Average {
             return Ok(true);
         }
-        let (heard, n) = (self.hears_all(), self.names.len());
-        if !self.started && self.accepted.len() == n && self.ready.len() == n && heard {
-            let start = &self.start;
-            self.ledger.lock().expect("the ledger's holders do not panic").start_run(start)?;
-            self.started = true;
-            let line = "every site has accepted this plan and hears all its neighbours; the run starts";
-            self.log(Level::Info, "start", line);
-        }
-        Ok(self.started && heard)
+        self.begin_if_all_are_ready()?;
+        Ok(self.started && self.hears_all())
     }
 
     /// The models, once the run is over.

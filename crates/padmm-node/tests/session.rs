@@ -11,6 +11,7 @@ use common::network::*;
 use padmm_core::algorithm::{AlgorithmKind, CONSENSUS_NEWTON, P_ADMM};
 use padmm_core::message::{SiteIndex, Stage};
 use padmm_node::contract;
+use padmm_node::frame::Frame;
 use padmm_node::ledger::SiteLedger;
 use padmm_node::session::SessionError;
 use padmm_node::transport::memory::Weather;
@@ -374,7 +375,8 @@ fn the_word_that_a_site_is_done_is_passed_on_to_its_neighbours() {
         run.until(|run| run.are_done(&[0]));
         run.kill(0);
         let ledger = SiteLedger::open(&run.ledger_path(0)).unwrap();
-        let has_heard = ledger.finished(&hash).unwrap().iter().any(|(who, _)| who == NAMES[1]);
+        let is_birchs = |word: &Vec<u8>| matches!(Frame::decode(word), Ok(Frame::Status { origin, .. }) if origin.sender.0 == 1);
+        let has_heard = ledger.words(&hash).unwrap().iter().any(is_birchs);
         drop(ledger);
         run.for_as_long_as(seconds(3));
         if has_heard || !run.are_done(&[1, 2]) {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use padmm_core::message::Turn;
-use padmm_node::ledger::{Announced, Batch, Digest, Finished, Head, LedgerError, LedgerStore, Received, Row};
+use padmm_node::ledger::{Announced, Batch, Digest, Head, LedgerError, LedgerStore, Received, Row, Word};
 
 use super::world::Bug;
 
@@ -16,7 +16,7 @@ pub(super) struct Content {
     received: BTreeMap<(String, Turn, String), Vec<u8>>,
     /// In the order in which they were written last.
     announced: Vec<Announced>,
-    finished: BTreeMap<(String, String), Finished>,
+    words: Vec<Word>,
     head: Option<Head>,
 }
 
@@ -175,8 +175,10 @@ impl LedgerStore for SimulatedDisk {
             content.announced.retain(|old| (&old.run, &old.sender) != (&new.run, &new.sender));
             content.announced.push(new.clone());
         }
-        for word in batch.finished {
-            content.finished.insert((word.run.clone(), word.sender.clone()), word.clone());
+        for word in batch.words {
+            if !content.words.contains(word) {
+                content.words.push(word.clone());
+            }
         }
         if fault.is_some() {
             inner.fault = None;
@@ -231,8 +233,9 @@ impl LedgerStore for SimulatedDisk {
         Ok(self.lock().content.announced.iter().rev().filter(|a| a.sender == sender).cloned().collect())
     }
 
-    fn finished(&self, run: &str) -> Result<Vec<Finished>, LedgerError> {
-        Ok(self.lock().content.finished.values().filter(|word| word.run == run).cloned().collect())
+    fn words(&self, run: &str) -> Result<Vec<Vec<u8>>, LedgerError> {
+        let inner = self.lock();
+        Ok(inner.content.words.iter().filter(|word| word.run == run).map(|word| word.bytes.clone()).collect())
     }
 
     fn write_head(&mut self, head: Head) -> Result<(), LedgerError> {

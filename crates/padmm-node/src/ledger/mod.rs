@@ -13,7 +13,7 @@
 //! | where they lie | `store`: in a file by `sqlite`, with the lock and the head beside it, `head` |
 //! | what a running site may do with its ledger | `site`, `runs`, `append`, and through the gate: `gate_ledger` |
 //! | what neighbours have said of their ledgers | `announced` |
-//! | which sites have their model | `finished` |
+//! | which words of others outlive a crash | `words` |
 //! | what a review board does with it | `verify`, `export` |
 
 mod announced;
@@ -22,7 +22,6 @@ mod chain;
 mod entry;
 mod error;
 mod export;
-mod finished;
 mod gate_ledger;
 mod head;
 mod runs;
@@ -31,6 +30,7 @@ mod sqlite;
 mod state;
 mod store;
 mod verify;
+mod words;
 
 pub use announced::Announced;
 pub use append::Received;
@@ -41,7 +41,6 @@ pub use entry::{
 };
 pub use error::LedgerError;
 pub use export::{Decoder, to_csv, to_json};
-pub use finished::Finished;
 pub use gate_ledger::{GateLedger, Opener, Sealer};
 pub use head::Head;
 pub use runs::{PlannedRelease, RunStart, SealRequest};
@@ -49,6 +48,7 @@ pub use site::{Opening, SiteLedger};
 pub use state::{Charge, Loss, RunState, State};
 pub use store::{Batch, LedgerStore};
 pub use verify::{LedgerView, Verified, verify};
+pub use words::Word;
 
 /// The format that this program writes, and the newest that it reads. Format 2 has a random id in its first entry; files of format 1
 /// are read and continued as they are.

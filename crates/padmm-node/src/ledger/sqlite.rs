@@ -12,9 +12,9 @@ use super::announced::Announced;
 use super::append::Received;
 use super::chain::{Digest, Row};
 use super::error::LedgerError;
-use super::finished::Finished;
 use super::head::{Head, HeadFile};
 use super::store::{Batch, LedgerStore};
+use super::words::Word;
 
 /// "padm": marks the file as ours, for us and for the command `file`.
 const APPLICATION: i32 = 0x7061_646d;
@@ -42,10 +42,9 @@ CREATE TABLE IF NOT EXISTS announced(
   PRIMARY KEY(run, sender));
 ";
 
-/// Made when there is something to keep: at the end of a run, which not every ledger comes to.
-const FINISHED: &str = "
-CREATE TABLE IF NOT EXISTS finished(
-  run TEXT NOT NULL, sender TEXT NOT NULL, bytes BLOB NOT NULL, PRIMARY KEY(run, sender)) WITHOUT ROWID;
+/// Made when there is something to keep.
+const WORDS: &str = "
+CREATE TABLE IF NOT EXISTS words(run TEXT NOT NULL, bytes BLOB NOT NULL, UNIQUE(run, bytes));
 ";
 
 /// A ledger in an SQLite file.
@@ -134,10 +133,9 @@ impl LedgerStore for SqliteStore {
                 let entry = i64::try_from(*entry).unwrap_or(i64::MAX);
                 statement.execute(params![run, sender, ledger.0, entry, bytes])?;
             }
-            for Finished { run, sender, bytes } in batch.finished {
-                transaction.execute_batch(FINISHED)?;
-                let replace = "INSERT OR REPLACE INTO finished VALUES (?1, ?2, ?3)";
-                transaction.execute(replace, params![run, sender, bytes])?;
+            for Word { run, bytes } in batch.words {
+                transaction.execute_batch(WORDS)?;
+                transaction.execute("INSERT OR IGNORE INTO words VALUES (?1, ?2)", params![run, bytes])?;
             }
             Ok(())
         };
@@ -231,17 +229,14 @@ impl LedgerStore for SqliteStore {
         read().map_err(sql(&self.path))
     }
 
-    fn finished(&self, run: &str) -> Result<Vec<Finished>, LedgerError> {
-        if !self.has_table("finished")? {
+    fn words(&self, run: &str) -> Result<Vec<Vec<u8>>, LedgerError> {
+        if !self.has_table("words")? {
             return Ok(vec![]);
         }
-        let select = "SELECT sender, bytes FROM finished WHERE run = ?1 ORDER BY sender";
-        let read = || -> rusqlite::Result<Vec<Finished>> {
-            let mut statement = self.connection.prepare(select)?;
-            let word = |row: &rusqlite::Row<'_>| {
-                Ok(Finished { run: run.to_owned(), sender: row.get(0)?, bytes: row.get(1)? })
-            };
-            statement.query_map([run], word)?.collect()
+        let read = || -> rusqlite::Result<Vec<Vec<u8>>> {
+            let mut statement =
+                self.connection.prepare("SELECT bytes FROM words WHERE run = ?1 ORDER BY rowid")?;
+            statement.query_map([run], |row| row.get(0))?.collect()
         };
         read().map_err(sql(&self.path))
     }

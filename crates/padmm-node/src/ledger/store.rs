@@ -6,9 +6,9 @@ use super::announced::Announced;
 use super::append::Received;
 use super::chain::{Links, Row, StoredEntry};
 use super::error::LedgerError;
-use super::finished::Finished;
 use super::head::Head;
 use super::state::State;
+use super::words::Word;
 use padmm_core::message::Turn;
 
 /// What is written at once: all of it, or nothing.
@@ -20,8 +20,8 @@ pub struct Batch<'a> {
     pub received: &'a [Received],
     /// Announcements, each in place of the one before it of the same sender and run.
     pub announced: &'a [Announced],
-    /// Words of sites that have their model, each in place of an earlier one.
-    pub finished: &'a [Finished],
+    /// Signed frames to remember; one that is there already is no news.
+    pub words: &'a [Word],
 }
 
 /// The rows of a ledger, and the head beside them. Only one process has it at a time.
@@ -53,8 +53,8 @@ pub trait LedgerStore: Send {
     /// The newest announcement of every run of a neighbour, the one that was written last first.
     fn announced_by(&self, sender: &str) -> Result<Vec<Announced>, LedgerError>;
 
-    /// Who has its model of a run, by name.
-    fn finished(&self, run: &str) -> Result<Vec<Finished>, LedgerError>;
+    /// The signed frames that are remembered of a run.
+    fn words(&self, run: &str) -> Result<Vec<Vec<u8>>, LedgerError>;
 
     /// Writes the head beside the rows. It need not outlive a crash, but what is found after one was written at some time.
     fn write_head(&mut self, head: Head) -> Result<(), LedgerError>;

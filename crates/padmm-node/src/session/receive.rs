@@ -166,31 +166,6 @@ impl Session {
         }
     }
 
-    /// A neighbour has its model, and will always have it. Its word is kept, and passed on to those that it may not have reached.
-    fn handle_done(
-        &mut self,
-        whose: SiteIndex,
-        from: SiteIndex,
-        bytes: &[u8],
-        transport: &dyn Transport,
-    ) -> Result<(), SessionError> {
-        let Some(peer) = self.peer(whose) else { return Ok(()) };
-        peer.is_done = true;
-        if self.finished.contains_key(&whose) {
-            return Ok(());
-        }
-        let (run, name) = (self.run.clone(), self.name(whose).to_owned());
-        self.ledger().keep_finished(&run, &name, bytes)?;
-        let word: Bytes = bytes.into();
-        for to in self.living().map(PeerState::site).filter(|&to| to != from && to != whose) {
-            if self.graph.has_edge(whose.0, to.0) {
-                transport.send(to, Arc::clone(&word));
-            }
-        }
-        self.finished.insert(whose, word);
-        Ok(())
-    }
-
     /// A neighbour that was lost and is heard again has to know.
     pub(super) fn tell_lost(&self, site: SiteIndex, transport: &dyn Transport) {
         let is_its = |d: &&Departure| (d.reporter, d.lost) == (self.me(), site);
@@ -213,36 +188,13 @@ impl Session {
         ready: Vec<Ready>,
         transport: &dyn Transport,
     ) {
-        let known = (self.accepted.len(), self.ready.len());
-        for word in accepted {
-            if self.accepted.contains_key(&word.site) {
-                continue;
-            }
-            if (self.check_accepted)(&word) {
-                self.accepted.insert(word.site, word);
-            } else {
-                self.refuse(from, "acceptance", "passed on a signature on the plan that is not valid");
-            }
-        }
-        for word in ready {
-            // The key of a site that is no neighbour comes with its acceptance; until then its word is asked for again.
-            let is_in_plan = word.site.0 < self.names.len();
-            let Some(key) = self.key_of(word.site).filter(|_| is_in_plan) else { continue };
-            if self.ready.contains_key(&word.site) {
-                continue;
-            }
-            if word.is_said_by(&self.origin.plan, &key) {
-                self.ready.insert(word.site, word);
-            } else {
-                self.refuse(from, "ready", "passed on a word that a site is ready which is not that site's");
-            }
-        }
+        let is_news = self.believe_words(from, accepted, ready);
         if let Some(peer) = self.peer(from) {
             peer.has_greeted = true;
             // Its proof travels behind its greeting on the same stream.
             peer.owes_proof = proof && !peer.has_proved;
         }
-        if (self.accepted.len(), self.ready.len()) != known {
+        if is_news {
             self.tell_words(transport);
         }
     }

@@ -29,14 +29,7 @@ impl Session {
         // An average is said when the last release has left, and what neighbours said of that stage was written after it.
         let has_averaged = stored.keys().chain(losses.keys()).any(|turn| turn.stage == Stage::Average);
         let has_left = has_averaged || self.ledger().is_finished(&self.run);
-        let finished = self.ledger().finished(&self.run)?;
-        for (name, bytes) in finished {
-            let site = self.site_named(&name)?;
-            if let Some(peer) = self.peer(site) {
-                peer.is_done = true;
-            }
-            self.finished.insert(site, bytes.into());
-        }
+        self.recall_words()?;
         let newest = self.replay_turns(stored, losses, has_left)?;
         if let Some((turn, bytes)) = newest {
             if has_left {

@@ -53,23 +53,6 @@ impl Session {
         }
     }
 
-    /// Passes every site's words on to all neighbours.
-    pub(super) fn tell_words(&self, transport: &dyn Transport) {
-        self.living().for_each(|peer| self.send_hello(peer, transport));
-    }
-
-    pub(super) fn say_ready(&mut self) {
-        self.ready.insert(self.origin.sender, self.outbox.ready());
-    }
-
-    /// Reports, as soon as it is true, that all our edges work.
-    pub(super) fn note_ready(&mut self, transport: &dyn Transport) {
-        if !self.ready.contains_key(&self.origin.sender) && self.hears_all() {
-            self.say_ready();
-            self.tell_words(transport);
-        }
-    }
-
     /// Sends the message of a turn: a release is announced first, and what is free leaves at once.
     pub(super) fn send(
         &mut self,
