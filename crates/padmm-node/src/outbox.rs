@@ -2,7 +2,7 @@
 //! neighbours get their answers, and signs of life, while the site computes.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -29,7 +29,13 @@ pub struct Outbox {
     key: SecretKey,
     counter: AtomicU64,
     inner: Mutex<Inner>,
+    /// Whether the site waits for its disk, and how many signs of life it has given since.
+    is_writing: Arc<AtomicBool>,
+    beats_while_writing: AtomicU32,
 }
+
+/// A site whose disk takes more heartbeats than this to write does not say that it is alive.
+pub const MOST_BEATS_WHILE_WRITING: u32 = 5;
 
 impl Outbox {
     /// For one site's side of one run, in a process that was started at `started`.
@@ -37,7 +43,33 @@ impl Outbox {
         // A later process counts from a higher number, as far as the clock can be trusted; neighbours start over with every connection.
         let start = started.duration_since(UNIX_EPOCH).map_or(0, |d| d.as_millis() as u64);
         let inner = Inner { plan_text, ..Inner::default() };
-        Self { origin, key, counter: AtomicU64::new(start), inner: Mutex::new(inner) }
+        Self {
+            origin,
+            key,
+            counter: AtomicU64::new(start),
+            inner: Mutex::new(inner),
+            is_writing: Arc::default(),
+            beats_while_writing: AtomicU32::new(0),
+        }
+    }
+
+    /// The same at a site whose ledger says through `is_writing` that it waits for the disk.
+    #[must_use]
+    pub fn on_disk(self, is_writing: Arc<AtomicBool>) -> Self {
+        Self { is_writing, ..self }
+    }
+
+    /// A sign of life for the neighbours, once a heartbeat; none while a write hangs. A site may compute for as long as it likes, but one
+    /// whose disk does not answer will say nothing more, and its neighbours have to notice.
+    pub fn heartbeat(&self) -> Option<Bytes> {
+        let beats = match self.is_writing.load(Ordering::Relaxed) {
+            true => self.beats_while_writing.fetch_add(1, Ordering::Relaxed),
+            false => {
+                self.beats_while_writing.store(0, Ordering::Relaxed);
+                0
+            }
+        };
+        (beats < MOST_BEATS_WHILE_WRITING).then(|| self.status())
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {

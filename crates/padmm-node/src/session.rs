@@ -363,7 +363,7 @@ impl Session {
     }
 
     /// Nothing is sent while our newest release waits for receipts: an average of it would tell of it. A new release needs
-    /// everybody that is left besides; and the first one needs every site's word on the plan, and that all its edges work.
+    /// everybody that is left besides; and the first one needs every site's word on the plan, and that all its edges work; a site that is left behind has none.
     fn may_send(&mut self, stage: Stage) -> Result<bool, SessionError> {
         if self.pending.is_some() {
             return Ok(false);

@@ -262,8 +262,9 @@ impl Site {
         let ledger = Arc::new(Mutex::new(ledger));
         lock(&ledger).check_run(&start)?;
         let origin = Origin { plan: self.contract.hash().0, sender: self.me };
-        let outbox =
-            Arc::new(Outbox::new(origin, self.home.identity().clone(), self.contract.to_toml(), now));
+        let (key, text) = (self.home.identity().clone(), self.contract.to_toml());
+        let outbox = Outbox::new(origin, key, text, now).on_disk(lock(&ledger).is_writing());
+        let outbox = Arc::new(outbox);
         let agent = self.agent(records, noise, &ledger, &start, &outbox)?;
         self.session_setup(agent, start, ledger, outbox, journal)
     }

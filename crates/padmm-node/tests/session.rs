@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use common::network::*;
 use padmm_core::algorithm::{AlgorithmKind, CONSENSUS_NEWTON, P_ADMM};
-use padmm_core::message::{SiteIndex, Stage};
+use padmm_core::message::{SiteIndex, Stage, Turn};
 use padmm_node::contract;
 use padmm_node::frame::Frame;
 use padmm_node::ledger::SiteLedger;
@@ -209,7 +209,7 @@ fn a_slow_site_that_gives_signs_of_life_is_never_left() {
 #[test]
 fn a_run_starts_only_with_every_sites_word() {
     for kind in ALGORITHMS {
-        starts_with_every_word(&Consortium::running(kind, 4, "path", LEAVE));
+        starts_with_every_word(&Consortium::running(kind, 4, "path", contract::Silence::Wait));
     }
 }
 
@@ -221,11 +221,109 @@ fn starts_with_every_word(path: &Consortium) {
     let line = |site: usize| run.sites[&site].session.waiting_for(run.now).unwrap();
     assert_eq!(line(0), "before the start: waiting for the signature of dogwood on this plan");
     assert!(line(2).starts_with("before round 1: waiting for dogwood (silent for "), "{}", line(2));
-    assert!((0..DOGWOOD).all(|site| run.departures(site).is_empty()));
     run.start(DOGWOOD);
     run.until(|run| run.are_done(&ALL));
-    assert!((0..4).all(|site| run.departures(site).is_empty()));
     run.end();
+}
+
+/// Where the plan says so, a site that never comes is left behind before the first round, by all alike, also by those that are not
+/// its neighbours; when it comes later it stops, and nothing was charged to it.
+#[test]
+fn a_run_starts_without_a_site_that_never_comes() {
+    for (kind, graph) in ALGORITHMS.into_iter().flat_map(|kind| [(kind, "path"), (kind, "complete")]) {
+        let consortium = Consortium::running(kind, 4, graph, LEAVE);
+        let mut run = Run::new(&consortium, Weather::default(), 6);
+        run.start(0);
+        run.for_as_long_as(seconds(60));
+        assert!(run.departures(0).is_empty(), "a site that hears nobody waits");
+        run.start(1);
+        run.start(2);
+        run.for_as_long_as(seconds(8));
+        assert!(run.sites.values().all(|s| !s.session.is_started()), "the time of the plan is not over");
+        run.until(|run| run.are_done(&[0, 1, 2]));
+        agree_all(&run, &[0, 1, 2]);
+        run.start(DOGWOOD);
+        run.until(|run| run.stopped.contains_key(&DOGWOOD));
+        let error = &run.stopped[&DOGWOOD];
+        assert!(matches!(error, SessionError::LeftBehind { .. }), "{error}");
+        assert!(run.end()[DOGWOOD].is_empty());
+    }
+}
+
+/// All know of the same departures, and none of them is of one of these sites.
+fn agree_all(run: &Run<'_>, sites: &[usize]) {
+    for site in sites {
+        assert_eq!(run.departures(*site), run.departures(sites[0]));
+        assert!(run.departures(*site).iter().all(|d| d.lost.0 == DOGWOOD && d.turn == Turn::model(1)));
+    }
+}
+
+/// What was given up before the start stays given up after a crash: nobody is told two things.
+#[test]
+fn who_was_left_before_the_start_stays_so_after_a_crash() {
+    for kind in ALGORITHMS {
+        let consortium = Consortium::running(kind, 4, "ring", LEAVE);
+        let mut run = Run::new(&consortium, Weather::default(), 6);
+        (0..DOGWOOD).for_each(|site| run.start(site));
+        run.until(|run| (0..DOGWOOD).all(|site| !run.departures(site).is_empty()));
+        let told = run.departures(0);
+        (0..DOGWOOD).for_each(|site| run.kill(site));
+        (0..4).for_each(|site| run.start(site));
+        run.until(|run| run.stopped.contains_key(&DOGWOOD) && run.are_done(&[0, 1, 2]));
+        assert!(matches!(run.stopped[&DOGWOOD], SessionError::LeftBehind { .. }));
+        assert_eq!(run.departures(0), told);
+        run.end();
+    }
+}
+
+/// The plan's time runs for each neighbour from the moment at which the first one is heard, and again after this site was alone.
+#[test]
+fn a_site_that_was_cut_off_before_the_start_gives_nobody_up_when_it_is_back() {
+    for consortium in leaving() {
+        let (models, released) = undisturbed(consortium);
+        let mut run = Run::new(consortium, Weather::default(), 9);
+        (0..DOGWOOD).for_each(|site| run.start(site));
+        run.for_as_long_as(seconds(1));
+        (1..4).for_each(|site| run.cut(0, site));
+        run.cut(1, 2);
+        run.for_as_long_as(seconds(60));
+        assert!((0..DOGWOOD).all(|site| run.departures(site).is_empty()));
+        run.mend(0, 1);
+        run.for_as_long_as(seconds(5));
+        [(0, 2), (0, 3), (1, 2)].into_iter().for_each(|(a, b)| run.mend(a, b));
+        run.start(DOGWOOD);
+        run.until(|run| run.are_done(&ALL));
+        assert_eq!(run.models, models);
+        assert_eq!(run.end(), released);
+    }
+}
+
+/// A word that somebody changed beside the ledger is not believed: it is heard again from those whose word it is.
+#[test]
+fn words_that_were_changed_on_the_disk_are_not_believed() {
+    for consortium in waiting() {
+        let (models, _) = undisturbed(consortium);
+        let hash = consortium.contract.hash().to_string();
+        let mut run = Run::with_all(consortium, Weather::default(), 1);
+        run.until(|run| run.sites.values().all(|s| s.session.is_started()));
+        run.kill(0);
+        let mut ledger = SiteLedger::open(&run.ledger_path(0)).unwrap();
+        let word = ledger.words(&hash).unwrap().remove(0);
+        for place in [word.len() - 1, word.len() / 2] {
+            let mut changed = word.clone();
+            changed[place] ^= 1;
+            ledger.keep_word(&hash, &changed).unwrap();
+        }
+        ledger.keep_word(&hash, b"nothing that was ever said").unwrap();
+        drop(ledger);
+        run.start(0);
+        let refused =
+            run.notes.lines.lock().unwrap().iter().filter(|l| l.contains("not what its signature")).count();
+        assert_eq!(refused, 3);
+        run.until(|run| run.are_done(&ALL));
+        assert_eq!(run.models, models);
+        run.end();
+    }
 }
 
 /// One edge of a ring never works. Whoever has no part in it hears all its own neighbours, and still nobody begins: each waits for

@@ -1,5 +1,7 @@
 //! How a ledger is written to: neighbours' envelopes, and one entry at a time.
 
+use std::sync::atomic::Ordering;
+
 use padmm_core::message::Turn;
 
 use super::chain::{Digest, Row, StoredEntry};
@@ -104,7 +106,9 @@ impl SiteLedger {
         fault::at(Point::HeadBeforeWrite);
         // The entry stands, whatever becomes of its head: the next start finds it and continues from there.
         self.is_stopped = true;
+        self.is_writing.store(true, Ordering::Relaxed);
         self.store.write_head(self.head)?;
+        self.is_writing.store(false, Ordering::Relaxed);
         self.is_stopped = false;
         fault::at(Point::HeadAfterWrite);
         Ok(())
@@ -130,7 +134,9 @@ impl SiteLedger {
         self.may_write()?;
         self.is_stopped = true;
         let (before, after) = around.unzip();
+        self.is_writing.store(true, Ordering::Relaxed);
         self.store.commit(batch, &mut || before.into_iter().for_each(fault::at))?;
+        self.is_writing.store(false, Ordering::Relaxed);
         after.into_iter().for_each(fault::at);
         self.is_stopped = false;
         Ok(())

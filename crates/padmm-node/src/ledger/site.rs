@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use super::FORMAT;
 use super::append::{MessageKey, Received};
@@ -44,6 +46,8 @@ pub struct SiteLedger {
     pub(super) is_stopped: bool,
     /// The last entry, if it is a release: it is about to be sent.
     pub(super) newest: Option<(u64, Vec<u8>)>,
+    /// Set while the disk is waited for.
+    pub(super) is_writing: Arc<AtomicBool>,
 }
 
 impl SiteLedger {
@@ -125,8 +129,18 @@ impl SiteLedger {
     }
 
     fn new(path: PathBuf, store: Box<dyn LedgerStore>, state: State, head: Head) -> Self {
-        let (staged, reserved) = (BTreeMap::new(), BTreeMap::new());
-        Self { path, store, state, head, staged, reserved, within_cap: None, is_stopped: false, newest: None }
+        Self {
+            path,
+            store,
+            state,
+            head,
+            staged: BTreeMap::new(),
+            reserved: BTreeMap::new(),
+            within_cap: None,
+            is_stopped: false,
+            newest: None,
+            is_writing: Arc::default(),
+        }
     }
 
     /// The ledger's file, as it was opened.
@@ -137,6 +151,11 @@ impl SiteLedger {
     /// Number and hash of the newest entry.
     pub fn head(&self) -> Head {
         self.head
+    }
+
+    /// Whether the disk is waited for at this moment; for those that cannot wait for the ledger to know.
+    pub fn is_writing(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.is_writing)
     }
 
     /// What all entries amount to, kept up to date as entries are added.

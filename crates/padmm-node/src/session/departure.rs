@@ -1,5 +1,5 @@
-//! The run continues without a neighbour: the edge is dropped on both sides, and everybody is told. Where releases are passed on, a site
-//! is left behind when all ways to it are gone.
+//! The run continues, or begins, without a neighbour: the edge is dropped on both sides, and everybody is told. Where releases are
+//! passed on, a site is left behind when all ways to it are gone.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -41,6 +41,37 @@ impl Session {
         }
     }
 
+    /// Whether some neighbour is there and has given a sign of life lately, where `limit` is more than is borne.
+    pub(super) fn has_company(&self, now: Duration, limit: Duration) -> bool {
+        self.living().any(|p| p.has_greeted && !p.is_leaving && !p.is_silent(now, limit / 2))
+    }
+
+    /// Finds out who has given no sign of life for as long as the plan bears.
+    ///
+    /// Before the start it is said at once, since all others wait for that site's word too; its edge is dropped in the first round. A site
+    /// that hears nobody at all gives nobody up: there is nobody to begin with, and whoever comes first may not be the only one.
+    pub(super) fn notice_silence(
+        &mut self,
+        now: Duration,
+        transport: &dyn Transport,
+    ) -> Result<(), SessionError> {
+        let Some(limit) = self.silence.limit() else { return Ok(()) };
+        if self.started || self.has_company(now, limit) {
+            let is_new = |p: &&PeerState| !p.is_leaving && !p.is_done && p.is_silent(now, limit);
+            for site in self.living().filter(is_new).map(PeerState::site).collect::<Vec<_>>() {
+                if !self.started {
+                    self.report("beginning without", site, Turn::model(1), transport)?;
+                }
+                self.peer(site).expect("a silent neighbour is a neighbour").is_leaving = true;
+            }
+        }
+        if self.living().any(|p| p.is_leaving) || self.speakers.iter().any(|s| s.unreachable_since.is_some())
+        {
+            self.advance(now, transport)?;
+        }
+        Ok(())
+    }
+
     /// Drops the neighbours that are to be left behind. This happens while the site waits, so that a replay does it at the same
     /// point.
     pub(super) fn apply_departures(
@@ -56,7 +87,7 @@ impl Session {
                 self.ledger().lose_neighbour(&self.run, self.name(site), turn)?;
                 "continuing without"
             };
-            self.report(what, site, turn, transport);
+            self.report(what, site, turn, transport)?;
             let peer = self.peer(site).expect("a lost neighbour is a neighbour");
             (peer.is_lost, peer.is_leaving) = (true, false);
             if self.living().next().is_none() {
@@ -87,15 +118,16 @@ impl Session {
             };
             let Some(site) = self.speakers.iter().find(is_left).map(|s| s.site) else { break };
             self.ledger().lose_neighbour(&self.run, self.name(site), turn)?;
-            self.report("continuing without", site, turn, transport);
+            self.report("continuing without", site, turn, transport)?;
             self.drop_speaker(site)?;
         }
         Ok(())
     }
 
-    /// Says again which edges are lost: where releases are passed on, all must know of it to go on together.
+    /// Says again which edges are lost: before the start, and where releases are passed on, all must know of it to go on together.
     pub(super) fn tell_departures_again(&mut self, now: Duration, transport: &dyn Transport) {
-        if self.hears_everybody() && !self.departures.is_empty() && self.telling.is_due(now, SLOWEST_RETRY) {
+        let must_all_know = self.hears_everybody() || !self.started;
+        if must_all_know && !self.departures.is_empty() && self.telling.is_due(now, SLOWEST_RETRY) {
             for site in self.living().map(PeerState::site) {
                 self.departures.values().for_each(|bytes| transport.send(site, Arc::clone(bytes)));
             }
@@ -103,7 +135,7 @@ impl Session {
     }
 
     /// The sites that a way of edges leads to which nobody has reported as lost.
-    fn reachable(&self) -> BTreeSet<SiteIndex> {
+    pub(super) fn reachable(&self) -> BTreeSet<SiteIndex> {
         let is_lost = |a: SiteIndex, b: SiteIndex| {
             self.departures.keys().any(|d| (d.reporter, d.lost) == (a, b) || (d.reporter, d.lost) == (b, a))
         };
@@ -119,14 +151,25 @@ impl Session {
         found
     }
 
-    /// Tells everybody, those that are left behind included.
-    fn report(&mut self, what: &str, site: SiteIndex, turn: Turn, transport: &dyn Transport) {
+    /// Tells everybody, those that are left behind included. The word is kept first: it holds after a crash as well.
+    fn report(
+        &mut self,
+        what: &str,
+        site: SiteIndex,
+        turn: Turn,
+        transport: &dyn Transport,
+    ) -> Result<(), SessionError> {
         let departure = Departure { reporter: self.me(), lost: site, turn };
+        if self.departures.keys().any(|d| (d.reporter, d.lost) == (departure.reporter, site)) {
+            return Ok(());
+        }
         let bytes = self.outbox.sign(&Frame::Departure { origin: self.origin, lost: site, turn });
+        self.ledger().keep_word(&self.run, &bytes)?;
         let line = format!("{what} {} from {}", self.name(site), turn_name(turn));
         self.log(Level::Warning, "departure", &line);
         self.peers.iter().for_each(|p| transport.send(p.site(), Arc::clone(&bytes)));
         self.departures.insert(departure, bytes);
+        Ok(())
     }
 
     fn drop_speaker(&mut self, site: SiteIndex) -> Result<(), SessionError> {
@@ -139,6 +182,10 @@ impl Session {
 
     pub(super) fn alone(&self, turn: Turn) -> SessionError {
         let who: Vec<&str> = self.peers.iter().map(|p| self.name(p.site())).collect();
-        SessionError::Alone { place: turn_name(turn), who: who.join(", ") }
+        let who = who.join(", ");
+        match self.started {
+            true => SessionError::Alone { place: turn_name(turn), who },
+            false => SessionError::LeftBehind { who },
+        }
     }
 }

@@ -45,6 +45,12 @@ pub enum SessionError {
         place: String,
         who: String,
     },
+    /// The others began without this site.
+    #[error(
+        "{who} did not hear this site for as long as the plan waits, and began without it. Nothing was charged here; \
+         make a new plan with the others, or ask them to start this one again together if they have stopped too"
+    )]
+    LeftBehind { who: String },
     /// A round failed in an earlier process, after its charge.
     #[error(
         "round {round} of this run failed earlier and stays charged; the run cannot continue from there. Make a new plan with a larger penalty or a looser tolerance"

@@ -138,6 +138,11 @@ impl PeerState {
     pub(super) fn site(&self) -> SiteIndex {
         self.neighbour.site
     }
+
+    /// Whether it has given no sign of life for longer than `limit`.
+    pub(super) fn is_silent(&self, now: Duration, limit: Duration) -> bool {
+        now.saturating_sub(self.last_heard) > limit
+    }
 }
 
 /// A site whose releases this one hears: a neighbour or, where releases are passed on, any other site.

@@ -15,8 +15,6 @@ use crate::frame::{Accepted, Frame, ModelFrame, Origin, Ready, Shown, is_signed_
 use crate::identity::PublicKey;
 use crate::journal::Level;
 use crate::ledger::Received;
-use crate::outbox::Bytes;
-use crate::session::peer::PeerState;
 use crate::transport::Transport;
 
 impl Session {
@@ -69,7 +67,14 @@ impl Session {
             return Ok(());
         }
         let relayed = match &frame {
-            Frame::Departure { origin, .. } => self.key_of(origin.sender),
+            Frame::Departure { origin, .. } => {
+                let key = self.key_of(origin.sender);
+                if key.is_none() {
+                    // It comes with that site's word, and this one is told again until then.
+                    return Ok(());
+                }
+                key
+            }
             // A neighbour's word that it has its model is passed on to its other neighbours, and to nobody else.
             Frame::Status { origin, done: true, .. } if origin.sender != from => {
                 let peer = self.peers.iter().find(|p| p.site() == origin.sender);
@@ -118,9 +123,7 @@ impl Session {
             self.refuse(from, "sender", "sent a message in another site's name");
             return Ok(());
         }
-        if let Some(peer) = self.peer(from) {
-            peer.last_heard = now;
-        }
+        self.hear(from, now);
         transport.believe(from);
         match frame {
             Frame::Hello { proof, shown, accepted, ready, .. } => {
@@ -163,6 +166,19 @@ impl Session {
                 Ok(())
             }
             Frame::Request { .. } | Frame::RequestPlan | Frame::RequestHello | Frame::PlanText(_) => Ok(()),
+        }
+    }
+
+    /// A neighbour gives a sign of life. Before the start, the first one shows that this site is on the network: the others get from then on
+    /// as much time as the plan bears.
+    fn hear(&mut self, from: SiteIndex, now: Duration) {
+        if let Some(limit) = self.silence.limit().filter(|_| !self.started)
+            && !self.has_company(now, limit)
+        {
+            self.peers.iter_mut().for_each(|peer| peer.last_heard = now);
+        }
+        if let Some(peer) = self.peer(from) {
+            peer.last_heard = now;
         }
     }
 

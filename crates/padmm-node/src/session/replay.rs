@@ -77,7 +77,7 @@ impl Session {
                         let departure = Departure { reporter: self.me(), lost: site, turn };
                         self.departures.insert(departure, self.outbox.sign(&frame));
                         if let Some(peer) = self.peer(site) {
-                            peer.is_lost = true;
+                            (peer.is_lost, peer.is_leaving) = (true, false);
                         }
                         self.speaker(site).ok_or_else(|| not_heard(&name))?.is_lost = true;
                         self.agent.drop_neighbour(site);

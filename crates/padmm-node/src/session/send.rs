@@ -41,7 +41,7 @@ impl Session {
     }
 
     /// Every greeting shows how far we know that neighbour's ledgers to be: whichever of them arrives, it is shown.
-    fn send_hello(&self, peer: &PeerState, transport: &dyn Transport) {
+    pub(super) fn send_hello(&self, peer: &PeerState, transport: &dyn Transport) {
         let shown = peer.neighbour.announced.iter().map(|(_, bytes)| *bytes).collect();
         let proof = peer.neighbour.latest.clone();
         let accepted = self.accepted.values().cloned().collect();

@@ -30,8 +30,7 @@ impl Session {
         }
         // Words are passed on from site to site, so one that lacks some asks for them even if it has begun: another that has not may
         // have no other way to get them.
-        let n = self.names.len();
-        let lacks_words = self.accepted.len() < n || self.ready.len() < n;
+        let lacks_words = self.without_word().next().is_some();
         let is_before_release =
             matches!(self.agent.phase(), Phase::Sending(turn) if turn.stage == Stage::Model);
         for peer in self.peers.iter_mut().filter(|p| !p.is_lost) {
@@ -42,18 +41,7 @@ impl Session {
         }
         self.announce_again(now, transport);
         self.tell_departures_again(now, transport);
-        if let Some(limit) = self.silence.limit()
-            && self.started
-        {
-            for peer in self.peers.iter_mut().filter(|p| !p.is_lost && !p.is_done) {
-                peer.is_leaving |= now.saturating_sub(peer.last_heard) > limit;
-            }
-            if self.living().any(|p| p.is_leaving)
-                || self.speakers.iter().any(|s| s.unreachable_since.is_some())
-            {
-                self.advance(now, transport)?;
-            }
-        }
+        self.notice_silence(now, transport)?;
         if now >= self.next_note {
             self.next_note = now + WAITING_NOTE;
             if let Some(line) = self.waiting_for(now) {
@@ -81,12 +69,11 @@ impl Session {
             Phase::Sending(turn) if turn.stage == Stage::Model => {
                 let absent: Vec<String> =
                     self.living().filter(|p| !p.has_greeted || p.owes_proof).map(since).collect();
-                let without = |has_word: &dyn Fn(SiteIndex) -> bool| -> Vec<String> {
-                    let sites = (0..self.names.len()).map(SiteIndex);
-                    sites.filter(|&site| !has_word(site)).map(|site| self.name(site).to_owned()).collect()
-                };
-                let unsigned = without(&|i| self.accepted.contains_key(&i));
-                let unready = without(&|i| self.ready.contains_key(&i));
+                let (unready, unsigned): (Vec<SiteIndex>, Vec<SiteIndex>) =
+                    self.without_word().partition(|site| self.accepted.contains_key(site));
+                let [unsigned, unready] = [unsigned, unready].map(|sites| {
+                    sites.into_iter().map(|site| self.name(site).to_owned()).collect::<Vec<_>>()
+                });
                 if !absent.is_empty() {
                     let edge = |p: &PeerState| format!("{}-{}", self.name(self.me()), self.name(p.site()));
                     let edges = self.living().filter(|p| !p.has_greeted).map(edge).collect::<Vec<_>>();

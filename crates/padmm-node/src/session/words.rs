@@ -1,12 +1,13 @@
 //! What sites have said to all others, signed: that they accept the plan, that their edges work, that they have their model. Words are
 //! passed on from site to site; those that a restart must not forget are kept beside the ledger, and checked again when they are read.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use padmm_core::message::SiteIndex;
 
 use super::peer::PeerState;
-use super::{Session, SessionError};
+use super::{Departure, Session, SessionError};
 use crate::frame::{Accepted, Frame, Ready, is_signed_by};
 use crate::journal::Level;
 use crate::outbox::Bytes;
@@ -30,11 +31,23 @@ impl Session {
         }
     }
 
-    /// Enters the run in the ledger once every site has given its word. The words are kept: whoever has begun can show to all others,
-    /// after a crash as well, that everybody was ready.
-    pub(super) fn begin_if_all_are_ready(&mut self) -> Result<(), SessionError> {
+    /// The sites that have not said that they accept the plan and that all their edges work; of those that a way leads to which nobody has
+    /// given up. The others are left behind, and nothing is expected of them.
+    pub(super) fn without_word(&self) -> impl Iterator<Item = SiteIndex> {
+        let has_word = |site: &SiteIndex| self.accepted.contains_key(site) && self.ready.contains_key(site);
         let n = self.names.len();
-        if self.started || self.accepted.len() < n || self.ready.len() < n || !self.hears_all() {
+        let sites = if (0..n).map(SiteIndex).all(|site| has_word(&site)) {
+            BTreeSet::new()
+        } else {
+            self.reachable()
+        };
+        sites.into_iter().filter(move |site| !has_word(site))
+    }
+
+    /// Enters the run in the ledger once every site that is not left behind has given its word. The words are kept: whoever has begun can
+    /// show to all others, after a crash as well, that everybody was ready.
+    pub(super) fn begin_if_all_are_ready(&mut self) -> Result<(), SessionError> {
+        if self.started || !self.hears_all() || self.without_word().next().is_some() {
             return Ok(());
         }
         let accepted = self.accepted.values().cloned().collect();
@@ -46,8 +59,19 @@ impl Session {
         ledger.start_run(&self.start)?;
         drop(ledger);
         self.started = true;
-        let line = "every site has accepted this plan and hears all its neighbours; the run starts";
-        self.log(Level::Info, "start", line);
+        let reachable = self.reachable();
+        let absent = (0..self.names.len()).map(SiteIndex).filter(|site| !reachable.contains(site));
+        let absent: Vec<&str> = absent.map(|site| self.name(site)).collect();
+        let line = match absent.is_empty() {
+            true => {
+                "every site has accepted this plan and hears all its neighbours; the run starts".to_owned()
+            }
+            false => format!(
+                "the run starts without {}; every other site has accepted this plan and hears all its other neighbours",
+                absent.join(", ")
+            ),
+        };
+        self.log(Level::Info, "start", &line);
         Ok(())
     }
 
@@ -114,7 +138,8 @@ impl Session {
         let words = self.ledger().words(&self.run)?;
         for bytes in words {
             if !self.recall_word(&bytes) {
-                let line = "a word that is kept beside the ledger is not what its signature says; it was not used";
+                let line =
+                    "a word that is kept beside the ledger is not what its signature says; it was not used";
                 self.log(Level::Warning, "refused", line);
             }
         }
@@ -141,6 +166,14 @@ impl Session {
                     peer.is_done = true;
                 }
                 self.finished.insert(whose, bytes.into());
+                true
+            }
+            // What this site has given up stays so; in the first turn that it receives in, the edge is dropped.
+            Frame::Departure { lost, turn, .. } if whose == self.me() => {
+                if let Some(peer) = self.peer(lost) {
+                    peer.is_leaving = true;
+                }
+                self.departures.insert(Departure { reporter: whose, lost, turn }, bytes.into());
                 true
             }
             _ => false,

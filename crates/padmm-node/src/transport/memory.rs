@@ -204,7 +204,7 @@ impl Inner {
     fn beat(&mut self, site: SiteIndex) {
         let Some(plugged) = self.sites.get_mut(&site) else { return };
         plugged.next_heartbeat += HEARTBEAT;
-        let status = plugged.outbox.status();
+        let Some(status) = plugged.outbox.heartbeat() else { return };
         for other in self.neighbours[site.0].clone() {
             self.send(site, other, &status);
         }

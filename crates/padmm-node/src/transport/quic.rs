@@ -346,7 +346,7 @@ async fn serve(
         async move {
             loop {
                 sleep(HEARTBEAT).await;
-                let status = shared.outbox.status();
+                let Some(status) = shared.outbox.heartbeat() else { continue };
                 for queue in shared.queues.values() {
                     // A neighbour that takes nothing gets no sign of life either.
                     let _ = queue.try_send(Posted { bytes: Arc::clone(&status), answers: None });
