@@ -1,6 +1,7 @@
 //! One site's side of a run, as a machine without I/O: messages go in through `handle_message`, messages and results
 //! come out of `poll_message` and `outcome`. The simulator and the network drive this same code.
 
+mod averaging;
 mod error;
 mod setup;
 
@@ -20,6 +21,7 @@ use crate::solvable::Judgement;
 use crate::solver::Solver;
 use crate::step;
 
+use averaging::Averaging;
 pub use error::AgentError;
 pub use setup::AgentSetup;
 
@@ -33,7 +35,7 @@ pub enum Phase {
     Sending(Turn),
     /// It has sent its message, or had none to send, and waits for those of its neighbours.
     Receiving(Turn),
-    /// Its last turn is over, gossip included, and the outcome is there.
+    /// Its last turn is over, averaging included, and the outcome is there.
     Done,
 }
 
@@ -49,7 +51,6 @@ impl Phase {
 
 struct Neighbour {
     site: SiteIndex,
-    gossip_weight: f64,
     /// Messages that are here and not used yet: of this turn, and of the next from a neighbour that is ahead.
     inbox: Vec<Incoming>,
 }
@@ -59,7 +60,7 @@ struct Neighbour {
 pub struct Outcome {
     /// The paper's: the model after the last round, for most algorithms the last release.
     pub last: PublicVector,
-    /// The weighted average over rounds, and over sites by gossip (EQUATIONS §2, "what a site keeps").
+    /// The weighted average over rounds and the mean over sites (EQUATIONS §2, "what a site keeps").
     pub smoothed: PublicVector,
     /// How far privacy noise may have moved the model, where the algorithm can tell.
     pub privacy_noise: Option<PrivacyNoise>,
@@ -71,7 +72,6 @@ pub struct Agent {
     kind: AlgorithmKind,
     rounds: u32,
     turns_per_round: u32,
-    gossip_rounds: u32,
     tolerance: f64,
     solvability: Option<Solvability>,
     /// Exponents of the grids of all rounds, where releases have one.
@@ -90,6 +90,8 @@ pub struct Agent {
     heard: Vec<Arc<PublicVector>>,
     average: PublicVector,
     average_weight: f64,
+    /// Everybody's averages, where sites form their mean at the end.
+    averaging: Option<Averaging>,
     phase: Phase,
     /// Neighbours that are waited for and whose message of the current stage and turn is here.
     n_arrived: usize,
@@ -101,11 +103,10 @@ impl Agent {
     /// An agent before its first round. Its terms must be those of its problem.
     pub fn new(setup: AgentSetup, problem: LocalProblem, gate: Gate) -> Self {
         let p = problem.data.n_features();
-        assert!(setup.neighbours.is_sorted_by_key(|n| n.0), "neighbours come in ascending order");
-        let neighbour =
-            |&(site, gossip_weight): &(SiteIndex, f64)| Neighbour { site, gossip_weight, inbox: vec![] };
+        assert!(setup.neighbours.is_sorted(), "neighbours come in ascending order");
+        let neighbour = |&site: &SiteIndex| Neighbour { site, inbox: vec![] };
         let settings = setup.plan.settings();
-        let places: Vec<usize> = setup.neighbours.iter().map(|n| n.0.0).collect();
+        let places: Vec<usize> = setup.neighbours.iter().map(|n| n.0).collect();
         let algorithm = settings.algorithm.spec().start(&AlgorithmInputs {
             settings,
             penalty: setup.penalty,
@@ -127,7 +128,6 @@ impl Agent {
             kind: settings.algorithm,
             rounds: settings.rounds,
             turns_per_round: algorithm.turns_per_round(),
-            gossip_rounds: setup.gossip_rounds,
             tolerance: setup.calibration.tolerance,
             solvability: setup.calibration.solvability,
             grids: setup.calibration.grids(),
@@ -142,6 +142,8 @@ impl Agent {
             heard: vec![],
             average: PublicVector::zeros(p),
             average_weight: 0.0,
+            averaging: (settings.algorithm.spec().is_averaged() && setup.n_agents > 1)
+                .then(|| Averaging::of(setup.n_agents)),
             phase: Phase::Sending(Turn::model(1)),
             n_arrived: 0,
             elsewhere: vec![],
@@ -171,7 +173,11 @@ impl Agent {
         let Phase::Sending(turn) = self.phase else { return Ok(None) };
         let action = self.action(turn);
         let content = match (self.round_of(turn), action.emission) {
-            (None, _) => Content::Average(self.average.clone()),
+            (None, _) => {
+                let own = Arc::new(self.average.clone());
+                self.averaging.as_mut().expect("averages are sent where they are formed").put(self.site, own);
+                Content::Average(self.average.clone())
+            }
             (Some(round), Emission::Release) => {
                 self.solver.judgement = self.judge(round)?;
                 let Self { gate, algorithm, problem, solver, warm_start, tolerance, .. } = self;
@@ -190,6 +196,7 @@ impl Agent {
             }
         };
         let to = match action.to {
+            Peers::All if self.is_passed_on(turn) => Some(Recipients::Everybody),
             Peers::All => Some(Recipients::Neighbours),
             Peers::Only(slot) => Some(Recipients::Site(self.neighbours[slot].site)),
             Peers::Nobody => None,
@@ -227,6 +234,9 @@ impl Agent {
     pub fn handle_message(&mut self, message: &Incoming) -> Result<(), AgentError> {
         let Incoming { from, turn, .. } = *message;
         let site = self.site;
+        if turn.stage == Stage::Average {
+            return self.handle_average(message);
+        }
         let Ok(slot) = self.neighbours.binary_search_by_key(&from, |n| n.site) else {
             return Err(AgentError::NotANeighbour { site, from });
         };
@@ -235,7 +245,7 @@ impl Agent {
         if found != expected {
             return Err(AgentError::WrongLength { from, found, expected });
         }
-        let limit = self.solvability.filter(|_| turn.stage == Stage::Model).map(|s| s.message_limit);
+        let limit = self.solvability.map(|s| s.message_limit);
         let length = norm_up(message.vector.as_slice());
         if let Some(limit) = limit.filter(|&limit| length.is_nan() || length > limit) {
             return Err(AgentError::TooLong { from, length, limit });
@@ -253,6 +263,45 @@ impl Agent {
         }
         self.advance();
         Ok(())
+    }
+
+    /// Accepts a site's average. It may come early: whoever made it is ahead by as many turns as there are edges between.
+    fn handle_average(&mut self, message: &Incoming) -> Result<(), AgentError> {
+        let Incoming { from, turn, .. } = *message;
+        let (found, expected) = (message.vector.len(), self.n_coordinates(turn));
+        if found != expected {
+            return Err(AgentError::WrongLength { from, found, expected });
+        }
+        let Some(current) = self.phase.turn() else { return Ok(()) };
+        let site = self.site;
+        match &mut self.averaging {
+            Some(averaging) if turn == Turn::average(1) => {
+                if from == site || !averaging.put(from, Arc::clone(&message.vector)) {
+                    return Err(AgentError::NotANeighbour { site, from });
+                }
+                self.advance();
+                Ok(())
+            }
+            _ => Err(AgentError::WrongTurn { site, from, turn, current }),
+        }
+    }
+
+    /// Forms the mean at the end without a site, unless that site's average is here.
+    pub fn leave_out(&mut self, site: SiteIndex) {
+        if let Some(averaging) = self.averaging.as_mut().filter(|_| site != self.site) {
+            averaging.leave_out(site);
+            self.advance();
+        }
+    }
+
+    /// The sites whose averages the model at the end is the mean of; none where it is no mean.
+    pub fn averaged_over(&self) -> Option<Vec<SiteIndex>> {
+        self.averaging.as_ref().map(|averaging| averaging.sites().collect())
+    }
+
+    /// Whether the messages of a turn are passed on from site to site until everybody has them.
+    pub fn is_passed_on(&self, turn: Turn) -> bool {
+        turn.stage == Stage::Average || self.audience() == Audience::Everybody
     }
 
     /// Continues without a neighbour, exactly: its edge's dual leaves `α_i`, and the rest of the run is that of the
@@ -273,14 +322,16 @@ impl Agent {
     fn following(&self, Turn { stage, number }: Turn) -> Option<Turn> {
         match stage {
             Stage::Model if number < self.rounds * self.turns_per_round => Some(Turn::model(number + 1)),
-            Stage::Model if self.gossip_rounds > 0 => Some(Turn::average(1)),
-            Stage::Average if number < self.gossip_rounds => Some(Turn::average(number + 1)),
-            _ => None,
+            Stage::Model => self.averaging.as_ref().map(|_| Turn::average(1)),
+            Stage::Average => None,
         }
     }
 
-    /// Places of the neighbours that this turn waits for.
+    /// Places of the neighbours that this turn of the algorithm waits for.
     fn awaited(&self, turn: Turn) -> Range<usize> {
+        if turn.stage == Stage::Average {
+            return 0..0;
+        }
         match self.action(turn).hears {
             Peers::All => 0..self.neighbours.len(),
             Peers::Only(slot) => slot..slot + 1,
@@ -303,6 +354,12 @@ impl Agent {
     /// Finishes turns for as long as everybody that they wait for has been heard and no message of this agent's is owed.
     fn advance(&mut self) {
         while let Phase::Receiving(turn) = self.phase {
+            let Some(round) = self.round_of(turn) else {
+                if let Some(mean) = self.averaging.as_ref().and_then(Averaging::mean) {
+                    (self.average, self.phase) = (mean, Phase::Done);
+                }
+                return;
+            };
             let awaited = self.awaited(turn);
             if self.n_arrived < awaited.len() {
                 return;
@@ -320,19 +377,9 @@ impl Agent {
                     message.vector
                 });
             }
-            match self.round_of(turn) {
-                Some(round) => {
-                    self.algorithm.finish_turn(turn.number, self.said.as_deref(), &self.heard);
-                    if turn.number.is_multiple_of(self.turns_per_round) {
-                        self.finish_round(round);
-                    }
-                }
-                None => {
-                    let weights = self.neighbours.iter().map(|n| n.gossip_weight);
-                    let weighted: Vec<(f64, &PublicVector)> =
-                        weights.zip(self.heard.iter().map(|o| &**o)).collect();
-                    self.average = step::gossip(&self.average, &weighted);
-                }
+            self.algorithm.finish_turn(turn.number, self.said.as_deref(), &self.heard);
+            if turn.number.is_multiple_of(self.turns_per_round) {
+                self.finish_round(round);
             }
             self.heard.clear();
             match self.following(turn) {
@@ -420,7 +467,7 @@ impl Agent {
         self.algorithm.model()
     }
 
-    /// The agent's own average over the rounds so far: what it would keep, before gossip, if the run stopped here.
+    /// The agent's own average over the rounds so far: what it would keep by itself if the run stopped here.
     pub fn smoothed_so_far(&self) -> PublicVector {
         let mut average = self.average.clone();
         if self.phase.turn().is_some_and(|turn| turn.stage == Stage::Model) {

@@ -12,16 +12,11 @@ use serde::Serialize;
 use crate::algorithm::AlgorithmKind;
 
 use crate::data::FeatureSpace;
-use crate::graph::{Graph, gossip_contraction, gossip_rounds};
+use crate::graph::Graph;
 use crate::loss::Loss;
 use crate::plan::{Plan, PlanDraft};
 use crate::regularizer::RegularizerTerm;
 use crate::solvable::{Demand, Judgement, LocalBounds, MOST_RATIO, PLANNED_DRIFT, PLANNED_RATIO};
-
-/// Gossip stops when it has shrunk disagreement by this factor.
-const GOSSIP_TARGET: f64 = 1e-6;
-/// Or after this many rounds, whichever is sooner.
-const GOSSIP_LIMIT: usize = 1000;
 
 /// Public facts of a network of sites.
 pub struct NetworkFacts<'a> {
@@ -47,8 +42,9 @@ impl NetworkFacts<'_> {
 pub struct Calibration {
     /// `η`, given by the plan or derived from public facts.
     pub penalty: f64,
-    /// Gossip rounds after the private ones.
-    pub gossip_rounds: u32,
+    /// How often the sites' averages are passed on after the last round until everybody has all of them: the graph's diameter, or
+    /// nothing where models are not averaged.
+    pub averaging_turns: u32,
     /// What each agent is held to.
     pub agents: Vec<SiteCalibration>,
 }
@@ -266,12 +262,8 @@ impl Calibration {
             }
             tolerances = looser;
         }
-        let gossip = if kind.spec().is_averaged() {
-            gossip_rounds(gossip_contraction(network.graph), GOSSIP_TARGET, GOSSIP_LIMIT)
-        } else {
-            0
-        };
-        Ok(Self { penalty, gossip_rounds: gossip as u32, agents })
+        let averaging_turns = if kind.spec().is_averaged() { network.graph.diameter() as u32 } else { 0 };
+        Ok(Self { penalty, averaging_turns, agents })
     }
 }
 

@@ -200,6 +200,29 @@ impl Graph {
         self.neighbours.get(i).is_some_and(|list| list.binary_search(&j).is_ok())
     }
 
+    /// The most edges that lie between two agents: how often a message is passed on until everybody has it.
+    pub fn diameter(&self) -> usize {
+        (0..self.n_agents()).map(|i| self.farthest(i)).max().unwrap_or(0)
+    }
+
+    /// How many edges lie between agent `i` and the one that is farthest away.
+    fn farthest(&self, i: usize) -> usize {
+        let mut distance = vec![usize::MAX; self.n_agents()];
+        distance[i] = 0;
+        let mut found = vec![i];
+        let mut next = 0;
+        while let Some(&at) = found.get(next) {
+            for &j in self.neighbours(at) {
+                if distance[j] == usize::MAX {
+                    distance[j] = distance[at] + 1;
+                    found.push(j);
+                }
+            }
+            next += 1;
+        }
+        distance[found[found.len() - 1]]
+    }
+
     /// Whether the agents fall into two groups with edges only between them (no odd cycle).
     ///
     /// It decides whether the signless Laplacian is singular: for a connected graph it is, exactly when the

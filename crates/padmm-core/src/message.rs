@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use padmm_privacy::{Payload, PrivacyError, PublicVector, Release};
 
+use crate::graph::Graph;
+
 /// A site's place in the plan's list of sites, from 0. Agents, messages and sessions know each other by it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SiteIndex(pub usize);
@@ -21,7 +23,7 @@ impl fmt::Display for SiteIndex {
 pub enum Stage {
     /// The algorithm's own turns, in which models are exchanged.
     Model,
-    /// A gossip turn after the algorithm's: an average of releases.
+    /// The turn after the algorithm's: every site's average of its releases, passed on to all.
     Average,
 }
 
@@ -56,7 +58,7 @@ impl Turn {
         Self { stage: Stage::Model, number }
     }
 
-    /// Turn `number` of the gossip that follows.
+    /// Turn `number` of the averaging that follows; there is one.
     pub const fn average(number: u32) -> Self {
         Self { stage: Stage::Average, number }
     }
@@ -66,6 +68,7 @@ impl fmt::Display for Turn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.stage {
             Stage::Model => write!(f, "turn {}", self.number),
+            Stage::Average if self.number == 1 => f.write_str("the averaging"),
             Stage::Average => write!(f, "averaging turn {}", self.number),
         }
     }
@@ -92,15 +95,18 @@ pub struct Outgoing {
 pub enum Recipients {
     /// Every neighbour that is left.
     Neighbours,
+    /// Every other site: neighbours pass it on.
+    Everybody,
     /// This neighbour and no other.
     Site(SiteIndex),
 }
 
 impl Outgoing {
-    /// Whether the neighbour `site` is among its recipients.
-    pub fn is_for(&self, site: SiteIndex) -> bool {
+    /// Whether it is for another site of a network with this graph.
+    pub fn is_for(&self, site: SiteIndex, graph: &Graph) -> bool {
         match self.to {
-            Recipients::Neighbours => true,
+            Recipients::Neighbours => graph.has_edge(self.from.0, site.0),
+            Recipients::Everybody => self.from != site,
             Recipients::Site(only) => only == site,
         }
     }
@@ -113,7 +119,7 @@ pub enum Content {
     Model(Release<Payload>),
     /// What an algorithm says without its records: a function of releases.
     Derived(PublicVector),
-    /// An average of releases, for gossip.
+    /// A site's average of what it released.
     Average(PublicVector),
 }
 

@@ -24,7 +24,7 @@ pub use weights::SiteWeights;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Output {
-    /// Average over rounds with weights k², then gossip: free post-processing.
+    /// Average over rounds with weights k², then the mean over sites: free post-processing.
     Smoothed,
     /// The paper's choice: the last release.
     Last,

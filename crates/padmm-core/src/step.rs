@@ -46,14 +46,14 @@ pub fn smoothing_weight(round: u32) -> f64 {
     f64::from(round) * f64::from(round)
 }
 
-/// One gossip round — EQUATIONS §2 (b): `x̄_i ← (1 − Σ_j W_ij) x̄_i + Σ_j W_ij x̄_j`.
-pub fn gossip(own: &PublicVector, others: &[(f64, &PublicVector)]) -> PublicVector {
-    let mut next = own.clone();
-    next.scale(1.0 - others.iter().map(|o| o.0).sum::<f64>());
-    for (weight, other) in others {
-        next.add_scaled(*weight, other);
-    }
-    next
+/// The mean of the sites' own averages — EQUATIONS §2 "what a site keeps" (b): `x̄ = Σ_{j∈S} x̄_j / n(S)`.
+///
+/// The sum is formed in the order of `averages`, which is that of the sites, so that all of them find the same bits.
+pub fn mean(averages: &[&PublicVector]) -> PublicVector {
+    let mut mean = PublicVector::zeros(averages.first().map_or(0, |first| first.len()));
+    averages.iter().for_each(|average| mean.add_scaled(1.0, average));
+    mean.scale(1.0 / averages.len() as f64);
+    mean
 }
 
 /// Primal penalty of round `k` in M-ADMM and MR-ADMM: `η^k = η·q^{k−1}`.

@@ -177,8 +177,9 @@ fn of_a_turn(algorithm: AlgorithmKind, n_records: usize) -> (u64, u64) {
         let heard: Vec<Option<Incoming>> = spoken.iter().map(|m| m.as_ref().map(Incoming::from)).collect();
         for (i, agent) in agents.iter_mut().enumerate() {
             for &j in world.graph.neighbours(i) {
-                if let Some(message) =
-                    heard[j].as_ref().filter(|_| spoken[j].as_ref().unwrap().is_for(SiteIndex(i)))
+                if let Some(message) = heard[j]
+                    .as_ref()
+                    .filter(|_| spoken[j].as_ref().unwrap().is_for(SiteIndex(i), &world.graph))
                 {
                     let count = measure(|| agent.handle_message(message).unwrap());
                     most_to_listen = most_to_listen.max(if late { count.count_total } else { 0 });

@@ -126,7 +126,7 @@ pub struct Session {
     key: PublicKey,
     silence: Silence,
     peers: Vec<PeerState>,
-    /// Those whose releases are heard: the neighbours, or all other sites if releases are passed on.
+    /// Those whose messages are heard: the neighbours, or all other sites where releases or averages are passed on.
     speakers: Vec<Speaker>,
     graph: Graph,
     grids: Vec<Vec<i32>>,
@@ -162,12 +162,16 @@ impl Session {
     pub fn new(setup: SessionSetup, now: Duration) -> Result<Self, SessionError> {
         let SessionSetup { names, start, key, neighbours, silence, accepted, outbox, .. } = setup;
         let run = start.run.clone();
-        let speakers: Vec<SiteIndex> = match setup.agent.audience() {
-            Audience::Neighbours => neighbours.iter().map(|n| n.site).collect(),
-            Audience::Everybody => {
-                (0..names.len()).map(SiteIndex).filter(|&site| site != outbox.origin().sender).collect()
-            }
-        };
+        let is_averaged = setup.agent.averaged_over().is_some();
+        let others = (0..names.len()).map(SiteIndex).filter(|&site| site != outbox.origin().sender);
+        let speakers: Vec<Speaker> = others
+            .map(|site| {
+                let is_neighbour = || neighbours.iter().any(|n| n.site == site);
+                let is_heard = setup.agent.audience() == Audience::Everybody || is_neighbour();
+                Speaker::new(site, is_heard, is_averaged, now)
+            })
+            .filter(|s| !s.is_lost || !s.is_left_out)
+            .collect();
         let started = {
             let ledger = setup.ledger.lock().expect("the ledger's holders do not panic");
             let state = ledger.state().run(&run);
@@ -184,7 +188,7 @@ impl Session {
             key,
             silence,
             peers: neighbours.into_iter().map(|n| PeerState::new(n, now)).collect(),
-            speakers: speakers.into_iter().map(|site| Speaker::new(site, now)).collect(),
+            speakers,
             graph: setup.graph,
             grids: setup.grids,
             accepted: accepted.into_iter().map(|a| (a.site, a)).collect(),

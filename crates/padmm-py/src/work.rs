@@ -118,7 +118,7 @@ pub(crate) fn calibration(json: &str, schema: &Schema, n_records: Vec<usize>) ->
         })
     };
     to_json(&serde_json::json!({
-        "penalty": calibration.penalty, "gossip_rounds": calibration.gossip_rounds, "features": space.n_features(),
+        "penalty": calibration.penalty, "averaging_turns": calibration.averaging_turns, "features": space.n_features(),
         "sites": calibration.agents.iter().map(site).collect::<Vec<_>>(),
     }))
 }

@@ -129,7 +129,7 @@ impl Simulation {
         self
     }
 
-    /// Private rounds, which share the budget; gossip comes after them and costs nothing.
+    /// Private rounds, which share the budget; averaging comes after them and costs nothing.
     pub fn rounds(mut self, rounds: u32) -> Self {
         self.draft.rounds = rounds;
         self

@@ -15,7 +15,7 @@ pub const PANEL: usize = 16;
 /// One round of one run, over the whole network.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RoundMetrics {
-    /// Counted from 1; gossip rounds have no metrics.
+    /// Counted from 1; the averaging has none.
     pub round: u32,
     /// Mean over agents of the loss of each agent's release on its own records: the paper's "average loss". Losses are `None` where they
     /// were not asked for.

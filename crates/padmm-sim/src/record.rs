@@ -70,8 +70,9 @@ pub struct Setting {
     pub plan: Plan,
     /// `η` as it was used, whether given or derived.
     pub penalty: f64,
-    /// Gossip rounds after the private ones.
-    pub gossip_rounds: u32,
+    /// How often the sites' averages were passed on after the last round; earlier records have the rounds of gossip here.
+    #[serde(alias = "gossip_rounds")]
+    pub averaging_turns: u32,
 }
 
 /// A plan of any algorithm that a simulation knows; by itself a plan reads back those of real sites only.

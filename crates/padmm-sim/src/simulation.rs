@@ -398,7 +398,7 @@ impl PreparedSimulation {
         kept.par_iter().enumerate().with_max_len(1).map(of_site).collect()
     }
 
-    /// Every agent's model after every round of one run, `[round][agent]`, and nothing else: no metrics, no gossip. It is
+    /// Every agent's model after every round of one run, `[round][agent]`, and nothing else: no metrics, no averaging. It is
     /// what benchmarks time and independent programs are compared with.
     pub fn models(&self, run: u32) -> Result<Vec<Vec<PublicVector>>, SimError> {
         self.after_every_round(run, Agent::model)
@@ -503,7 +503,7 @@ impl PreparedSimulation {
             seed: self.setting.seed,
             plan: self.setting.plan.clone(),
             penalty: self.calibration.penalty,
-            gossip_rounds: self.calibration.gossip_rounds,
+            averaging_turns: self.calibration.averaging_turns,
         }
     }
 

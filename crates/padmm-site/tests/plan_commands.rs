@@ -79,9 +79,10 @@ fn a_plan_is_made_checked_and_compared() {
     assert_eq!(south["epsilon_curve"].as_array().unwrap().len(), 20);
     assert!(south["epsilon_exact"].as_f64().unwrap() <= 5.0);
     assert!(south["noise_std_first"].as_f64() > south["noise_std_last"].as_f64());
-    let turns = 20 + answer["gossip_rounds"].as_u64().unwrap();
-    assert_eq!(south["messages_at_most"], 2 * turns);
-    assert_eq!(south["bytes_at_most"], 2 * turns * (8 * 6 + 180));
+    assert_eq!(answer["averaging_turns"], 1);
+    // Twenty rounds, and three sites' averages, to two neighbours.
+    assert_eq!(south["messages_at_most"], 2 * 23);
+    assert_eq!(south["bytes_at_most"], 2 * 23 * (8 * 6 + 180));
     assert_eq!(answer["warnings"], serde_json::json!([]));
     let outlook = &answer["outlook"];
     assert_eq!(outlook["expected"]["algorithm"], "p-admm");

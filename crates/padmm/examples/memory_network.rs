@@ -49,10 +49,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             }
         }
         while let Some((from, message)) = wire.pop_front() {
-            for &to in graph.neighbours(from) {
-                if message.is_for(SiteIndex(to)) {
-                    agents[to].handle_message(&Incoming::from(&message))?;
-                }
+            for to in (0..agents.len()).filter(|&to| message.is_for(SiteIndex(to), &graph)) {
+                agents[to].handle_message(&Incoming::from(&message))?;
             }
         }
     }

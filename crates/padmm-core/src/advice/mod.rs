@@ -478,9 +478,9 @@ fn traffic(question: &Question<'_>, frontier: &[Expected]) -> Vec<Traffic> {
             let stage_0 = u32::from(e.algorithm == CONSENSUS_NEWTON.name());
             (e.rounds, u64::from(e.rounds + stage_0) * passed_on * degree)
         } else {
-            let contraction = crate::graph::gossip_contraction(network.graph);
-            let turns = e.rounds + crate::graph::gossip_rounds(contraction, 1e-6, 1000) as u32;
-            (turns, u64::from(turns) * degree)
+            // The averages at the end go over every edge at most once in each direction.
+            let turns = e.rounds + network.graph.diameter() as u32;
+            (turns, (u64::from(e.rounds) + n_sites) * degree)
         };
         // Announcement, receipt and message: one and a half times there and back.
         let minutes = 1.5 * ROUND_TRIP * f64::from(turns) / 60.0;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::algorithm::{Algorithm, Audience, LocalProblem, SharedWork};
 use crate::calibration::{Calibration, SiteCalibration, Solvability};
 use crate::data::{Dataset, FeatureSpace};
-use crate::graph::{Graph, metropolis_weight};
+use crate::graph::Graph;
 use crate::message::SiteIndex;
 use crate::plan::Plan;
 use crate::regularizer::RegularizerTerm;
@@ -16,14 +16,12 @@ pub struct AgentSetup {
     pub site: SiteIndex,
     /// How many sites the plan has, this one included.
     pub n_agents: usize,
-    /// Those that it hears, in ascending order, with their gossip weights.
-    pub neighbours: Vec<(SiteIndex, f64)>,
+    /// Those whose models it hears, in ascending order.
+    pub neighbours: Vec<SiteIndex>,
     /// The settings that all sites share.
     pub plan: Plan,
     /// `η` as the terms were derived with it.
     pub penalty: f64,
-    /// Turns of averaging after the algorithm's last round.
-    pub gossip_rounds: u32,
     /// Tolerance, modulus and noise of this site.
     pub calibration: SiteCalibration,
     /// Records of every site.
@@ -47,14 +45,8 @@ impl AgentSetup {
         let n_agents = calibration.agents.len();
         let settings = plan.settings();
         let neighbours = match settings.algorithm.spec().audience() {
-            Audience::Neighbours => {
-                let weighted = |&j: &usize| (SiteIndex(j), metropolis_weight(graph, site.0, j));
-                graph.neighbours(site.0).iter().map(weighted).collect()
-            }
-            // Nothing is averaged where everybody hears everybody.
-            Audience::Everybody => {
-                (0..n_agents).filter(|&j| j != site.0).map(|j| (SiteIndex(j), 0.0)).collect()
-            }
+            Audience::Neighbours => graph.neighbours(site.0).iter().copied().map(SiteIndex).collect(),
+            Audience::Everybody => (0..n_agents).map(SiteIndex).filter(|&other| other != site).collect(),
         };
         let setup = Self {
             site,
@@ -62,7 +54,6 @@ impl AgentSetup {
             neighbours,
             plan: plan.clone(),
             penalty: calibration.penalty,
-            gossip_rounds: calibration.gossip_rounds,
             calibration: calibration.agents[site.0].clone(),
             n_records: calibration.agents.iter().map(|agent| agent.n_records).collect(),
             space: space.clone(),

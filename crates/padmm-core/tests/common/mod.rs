@@ -222,12 +222,8 @@ impl World {
         let spoken: Vec<Option<Outgoing>> =
             agents.iter_mut().map(|a| a.poll_message().expect("the round succeeds")).collect();
         for (i, agent) in agents.iter_mut().enumerate() {
-            let heard = match agent.audience() {
-                Audience::Neighbours => self.graph.neighbours(i).to_vec(),
-                Audience::Everybody => (0..spoken.len()).filter(|&j| j != i).collect(),
-            };
-            for j in heard.into_iter().filter(|&j| connected(i, j)) {
-                if let Some(message) = spoken[j].as_ref().filter(|m| m.is_for(SiteIndex(i))) {
+            for j in (0..spoken.len()).filter(|&j| connected(i, j)) {
+                if let Some(message) = spoken[j].as_ref().filter(|m| m.is_for(SiteIndex(i), &self.graph)) {
                     agent.handle_message(&Incoming::from(message)).expect("the message is welcome");
                 }
             }

@@ -240,9 +240,15 @@ impl SiteLedger {
         }
     }
 
-    /// Notes that the run continues without a neighbour. A loss that is known already is not written again.
+    /// Notes that the run continues without a site, or that the mean at its end is formed without it. A loss that is known already is not
+    /// written again.
     pub fn lose_neighbour(&mut self, run: &str, neighbour: &str, turn: Turn) -> Result<(), LedgerError> {
-        if self.running(run)?.losses.iter().any(|loss| loss.neighbour == neighbour) {
+        if self
+            .running(run)?
+            .losses
+            .iter()
+            .any(|loss| loss.neighbour == neighbour && loss.turn.stage == turn.stage)
+        {
             return Ok(());
         }
         let (stage, number) = (turn.stage.number(), turn.number);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use padmm_core::agent::Phase;
-use padmm_core::message::{SiteIndex, Turn};
+use padmm_core::message::{SiteIndex, Stage, Turn};
 
 use super::{Departure, SLOWEST_RETRY, Session, SessionError, turn_name};
 use crate::frame::Frame;
@@ -100,16 +100,17 @@ impl Session {
         self.leave_unreachable(now, transport)
     }
 
-    /// Where releases are passed on, the loss of an edge is not that of a site: others may still bring its releases. It is left behind
-    /// when no way leads to it and, for as long as a silence is borne, nobody has had its release of this turn. So those that are left
-    /// go on with the same releases; one that did not would find its own left out, because it was computed elsewhere.
+    /// Where messages are passed on, the loss of an edge is not that of a site: others may still bring what it said. It is left behind
+    /// when no way leads to it and, for as long as a silence is borne, nobody has had its message of this turn. So those that are left
+    /// go on with the same releases, and form the mean of the same averages. One that went on with other releases would find its own
+    /// left out, because they were computed elsewhere; one that formed another mean says in its result of whose averages.
     fn leave_unreachable(&mut self, now: Duration, transport: &dyn Transport) -> Result<(), SessionError> {
-        let Some(limit) = self.silence.limit().filter(|_| self.hears_everybody()) else { return Ok(()) };
+        let Some(limit) = self.silence.limit().filter(|_| !self.departures.is_empty()) else { return Ok(()) };
         let reachable = self.reachable();
         for speaker in &mut self.speakers {
             let since = speaker.unreachable_since.unwrap_or(now);
-            speaker.unreachable_since =
-                (!speaker.is_lost && !reachable.contains(&speaker.site)).then_some(since);
+            let is_wanted = !speaker.is_lost || !speaker.is_left_out;
+            speaker.unreachable_since = (is_wanted && !reachable.contains(&speaker.site)).then_some(since);
         }
         while let Phase::Receiving(turn) = self.agent.phase() {
             let is_left = |s: &&Speaker| {
@@ -118,8 +119,12 @@ impl Session {
             };
             let Some(site) = self.speakers.iter().find(is_left).map(|s| s.site) else { break };
             self.ledger().lose_neighbour(&self.run, self.name(site), turn)?;
-            self.report("continuing without", site, turn, transport)?;
-            self.drop_speaker(site)?;
+            if turn.stage == Stage::Average {
+                self.leave_out(site)?;
+            } else {
+                self.report("continuing without", site, turn, transport)?;
+                self.drop_speaker(site)?;
+            }
         }
         Ok(())
     }
@@ -175,8 +180,18 @@ impl Session {
     fn drop_speaker(&mut self, site: SiteIndex) -> Result<(), SessionError> {
         let speaker = self.speaker(site).expect("who is left behind was heard");
         speaker.is_lost = true;
-        speaker.held.clear();
+        // Its average, which others may have brought, is not of this edge.
+        speaker.held.retain(|turn, _| turn.stage == Stage::Average);
         self.agent.drop_neighbour(site);
+        self.finish_turn()
+    }
+
+    /// The mean is formed without a site whose average nobody has.
+    fn leave_out(&mut self, site: SiteIndex) -> Result<(), SessionError> {
+        let line = format!("forming the mean without the average of {}, which nobody has", self.name(site));
+        self.log(Level::Warning, "departure", &line);
+        self.speaker(site).expect("who is left out was heard").is_left_out = true;
+        self.agent.leave_out(site);
         self.finish_turn()
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use padmm_core::message::{SiteIndex, Turn};
+use padmm_core::message::{SiteIndex, Stage, Turn};
 
 use crate::frame::{Announcement, MOST_SHOWN, Shown};
 use crate::identity::PublicKey;
@@ -145,11 +145,13 @@ impl PeerState {
     }
 }
 
-/// A site whose releases this one hears: a neighbour or, where releases are passed on, any other site.
+/// A site whose messages this one hears: a neighbour or, where they are passed on, any other site.
 pub(super) struct Speaker {
     pub site: SiteIndex,
-    /// The run continues without it.
+    /// Nothing of it is waited for in the algorithm's turns: the run continues without it, or it is no neighbour.
     pub is_lost: bool,
+    /// The mean at the end is formed without it, or there is none.
+    pub is_left_out: bool,
     /// Since when no way leads to it any more, by all that is known of edges.
     pub unreachable_since: Option<Duration>,
     /// Its messages of turns that are not over.
@@ -163,9 +165,26 @@ pub(super) struct Speaker {
 }
 
 impl Speaker {
-    pub(super) fn new(site: SiteIndex, now: Duration) -> Self {
-        let (held, requesting, waits) = (BTreeMap::new(), Backoff::new(now), RoundTrip::default());
-        Self { site, is_lost: false, unreachable_since: None, held, requesting, was_asked: false, waits }
+    /// One that is heard in the algorithm's turns, or in the averaging, or in both.
+    pub(super) fn new(site: SiteIndex, is_heard: bool, is_averaged: bool, now: Duration) -> Self {
+        Self {
+            site,
+            is_lost: !is_heard,
+            is_left_out: !is_averaged,
+            unreachable_since: None,
+            held: BTreeMap::new(),
+            requesting: Backoff::new(now),
+            was_asked: false,
+            waits: RoundTrip::default(),
+        }
+    }
+
+    /// Whether its messages of this part of the run are used.
+    pub(super) fn is_heard_in(&self, stage: Stage) -> bool {
+        match stage {
+            Stage::Model => !self.is_lost,
+            Stage::Average => !self.is_left_out,
+        }
     }
 
     /// This site has sent its message of a turn and waits for this one's.
@@ -176,6 +195,6 @@ impl Speaker {
 
     /// Whether its message of `turn` is waited for.
     pub(super) fn is_missing(&self, turn: Turn) -> bool {
-        !self.is_lost && !self.held.contains_key(&turn)
+        self.is_heard_in(turn.stage) && !self.held.contains_key(&turn)
     }
 }

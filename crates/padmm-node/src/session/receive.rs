@@ -80,7 +80,9 @@ impl Session {
                 let peer = self.peers.iter().find(|p| p.site() == origin.sender);
                 peer.map(|p| p.neighbour.key).filter(|key| is_signed_by(&bytes, key))
             }
-            Frame::Model(model) if self.hears_everybody() && model.origin.plan == self.origin.plan => {
+            Frame::Model(model)
+                if self.agent.is_passed_on(model.turn) && model.origin.plan == self.origin.plan =>
+            {
                 let key = self.key_of(model.origin.sender);
                 if key.is_none() {
                     // It comes with that site's word, which is being asked for; so is this release.
@@ -279,11 +281,11 @@ impl Session {
     fn is_known(&self, from: SiteIndex, sender: SiteIndex, turn: Turn, bytes: &[u8]) -> bool {
         if sender == self.me() {
             // Passed on around a circle. Another one in our name has to be looked at.
-            return self.hears_everybody()
+            return self.agent.is_passed_on(turn)
                 && self.outbox.message(sender, turn).is_some_and(|own| *own == *bytes);
         }
-        let speaker =
-            self.speakers.iter().find(|s| s.site == sender && (sender == from || self.hears_everybody()));
+        let may_say = sender == from || self.agent.is_passed_on(turn);
+        let speaker = self.speakers.iter().find(|s| s.site == sender && may_say);
         speaker.is_some_and(|s| self.is_past(turn) || s.held.get(&turn).is_some_and(|held| held == bytes))
     }
 
@@ -300,7 +302,7 @@ impl Session {
         transport: &dyn Transport,
     ) -> Result<(), SessionError> {
         let (turn, sender) = (model.turn, model.origin.sender);
-        let is_heard = self.speaker(sender).is_some_and(|s| !s.is_lost);
+        let is_heard = self.speaker(sender).is_some_and(|s| s.is_heard_in(turn.stage));
         if self.is_past(turn) || !is_heard || self.peer(from).is_none_or(|p| p.is_lost) {
             return Ok(());
         }
@@ -348,7 +350,7 @@ impl Session {
             self.refuse(sender, "turn", why.trim_end_matches("; it was not used"));
             return Ok(());
         }
-        if is_shared {
+        if self.agent.is_passed_on(turn) {
             self.pass_on(sender, turn, from, bytes.as_slice().into(), transport)?;
         }
         let waited = now.saturating_sub(self.waiting_since);
@@ -380,7 +382,7 @@ impl Session {
     pub(super) fn finish_turn(&mut self) -> Result<(), SessionError> {
         let after = self.agent.phase().turn();
         let mut ledger = self.ledger.lock().expect("the ledger's holders do not panic");
-        for speaker in self.speakers.iter_mut().filter(|s| !s.is_lost) {
+        for speaker in &mut self.speakers {
             let early = after.map(|turn| speaker.held.split_off(&turn));
             let used = std::mem::replace(&mut speaker.held, early.unwrap_or_default());
             for (turn, bytes) in used {

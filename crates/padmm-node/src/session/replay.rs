@@ -73,6 +73,11 @@ impl Session {
                 Phase::Receiving(turn) => {
                     for name in losses.remove(&turn).unwrap_or_default() {
                         let site = self.site_named(&name)?;
+                        if turn.stage == Stage::Average {
+                            self.speaker(site).ok_or_else(|| not_heard(&name))?.is_left_out = true;
+                            self.agent.leave_out(site);
+                            continue;
+                        }
                         let frame = Frame::Departure { origin: self.origin, lost: site, turn };
                         let departure = Departure { reporter: self.me(), lost: site, turn };
                         self.departures.insert(departure, self.outbox.sign(&frame));
@@ -115,7 +120,7 @@ impl Session {
         // What was said of a turn stays with the neighbour until the turn is over; a second telling finds it there.
         let speaker = self.speaker(site).ok_or_else(|| not_heard(sender))?;
         speaker.held.insert(model.turn, bytes.to_vec());
-        if self.hears_everybody() {
+        if self.agent.is_passed_on(model.turn) {
             self.outbox.put(site, model.turn, bytes.into());
         }
         self.agent.handle_message(&incoming)?;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use padmm_core::message::{Content, Outgoing, SiteIndex, Turn};
+use padmm_core::message::{Content, Outgoing, SiteIndex, Stage, Turn};
 use padmm_privacy::Payload;
 use padmm_privacy::words::epsilon_text;
 
@@ -25,7 +25,10 @@ impl Session {
         };
         self.send_hello(peer, transport);
         self.announce_to(peer, transport);
-        for (whose, turn, bytes) in self.outbox.latest(2) {
+        // Others' averages are asked for by whoever lacks them.
+        let is_news =
+            |&(whose, turn, _): &(SiteIndex, Turn, Bytes)| turn.stage == Stage::Model || whose == self.me();
+        for (whose, turn, bytes) in self.outbox.latest(2).into_iter().filter(is_news) {
             self.journal.sent(&Sent { to: site, whose, turn, bytes: &bytes, again: true })?;
             transport.send(site, bytes);
         }
@@ -100,7 +103,7 @@ impl Session {
         Ok(())
     }
 
-    /// Passes a site's release on to every neighbour but the one that it came from, and to those that ask for it later.
+    /// Passes a site's message on to every neighbour but the one that it came from, and to those that ask for it later.
     pub(super) fn pass_on(
         &self,
         whose: SiteIndex,

@@ -16,12 +16,12 @@ impl Session {
     /// Asks for what is missing, and looks for signs of life.
     pub(super) fn tick(&mut self, now: Duration, transport: &dyn Transport) -> Result<(), SessionError> {
         if let Phase::Receiving(turn) = self.agent.phase() {
-            let passes_on = self.hears_everybody();
+            let passes_on = self.agent.is_passed_on(turn);
             for speaker in self.speakers.iter_mut().filter(|s| s.is_missing(turn)) {
                 if speaker.requesting.is_due(now, SLOWEST_RETRY) {
                     speaker.was_asked = true;
                     let request = self.outbox.sign(&Frame::Request { whose: speaker.site, turn });
-                    // Whoever has it may answer, where releases are passed on.
+                    // Whoever has it may answer, where messages are passed on.
                     let asked =
                         self.peers.iter().filter(|p| !p.is_lost && (passes_on || p.site() == speaker.site));
                     asked.for_each(|p| transport.send(p.site(), Arc::clone(&request)));

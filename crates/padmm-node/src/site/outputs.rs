@@ -68,6 +68,9 @@ pub struct RunResult {
     pub took_part: BTreeMap<String, String>,
     /// Who continued without whom, and from when.
     pub departures: Vec<String>,
+    /// Whose averages the model is the mean of, if it is one: the same at all sites whose models are the same.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub averaged_over: Option<Vec<String>>,
     /// Payloads that left, repeated ones included.
     pub payloads: u64,
     /// Bytes of all these payloads.
@@ -200,6 +203,8 @@ impl Outputs {
             let place = turn_name(d.turn);
             format!("{} went on without {} from {place}", names[d.reporter.0], names[d.lost.0])
         });
+        let averaged = session.agent().averaged_over();
+        let averaged = averaged.map(|sites| sites.into_iter().map(|site| names[site.0].clone()).collect());
         let result = RunResult {
             plan: site.contract().hash().to_string(),
             site: self.site.clone(),
@@ -207,6 +212,7 @@ impl Outputs {
             rounds: session.agent().rounds_done(),
             took_part: self.took_part(site, session),
             departures: departures.collect(),
+            averaged_over: averaged.filter(|_| finished),
             payloads,
             bytes,
             noise: session.agent().noise_description().to_owned(),
@@ -229,6 +235,7 @@ impl Outputs {
                 .collect();
             match (lost.iter().min(), lost.len() == contract.neighbours(i).len()) {
                 (None, _) => format!("rounds 1 to {rounds}"),
+                (Some(_), true) if lost.iter().all(|&round| round == 0) => "no round".to_owned(),
                 (Some(_), true) => {
                     format!("rounds 1 to {}", lost.iter().max().expect("it was lost by somebody"))
                 }

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use padmm_baselines::mechanism::Unprotected;
 use padmm_core::agent::{Agent, AgentSetup};
-use padmm_core::algorithm::{Audience, SharedWork};
+use padmm_core::algorithm::SharedWork;
 use padmm_core::calibration::Calibration;
-use padmm_core::message::{Incoming, Outgoing, SiteIndex};
+use padmm_core::message::{Incoming, Outgoing, Recipients, SiteIndex};
 use padmm_core::plan::Plan;
 use padmm_privacy::{Gate, Mechanism, MemoryLedger, NoiseSource, RequiredCertificate, SecureNoise};
 use rayon::prelude::*;
@@ -18,7 +18,7 @@ use crate::{InsecureSeededNoise, SimError};
 const MESSAGES: usize = 128;
 
 impl PreparedSimulation {
-    /// Every agent that owes a message computes and sends it; every neighbour hears it.
+    /// Every agent that owes a message computes and sends it; everybody that it is for hears it.
     pub(super) fn exchange(&self, agents: &mut [Agent]) -> Result<(), SimError> {
         let stopped = |i: usize| move |problem| SimError::Agent { site: self.names[i].clone(), problem };
         let speak = |(i, agent): (usize, &mut Agent)| {
@@ -36,22 +36,18 @@ impl PreparedSimulation {
             .into_iter()
             .collect::<Result<_, SimError>>()?;
         let everybody: Vec<usize> = (0..agents.len()).collect();
+        let is_passed_on = spoken.iter().flatten().any(|(_, said)| said.to == Recipients::Everybody);
         let listen = |(i, agent): (usize, &mut Agent)| {
-            let heard = match agent.audience() {
-                Audience::Neighbours => self.graph.neighbours(i),
-                Audience::Everybody => &everybody,
-            };
-            let messages = heard.iter().filter(|&&j| j != i).filter_map(|&j| spoken[j].as_ref());
-            let mut own = messages.filter(|(_, said)| said.is_for(SiteIndex(i)));
+            let heard = if is_passed_on { &everybody } else { self.graph.neighbours(i) };
+            let messages = heard.iter().filter_map(|&j| spoken[j].as_ref());
+            let mut own = messages.filter(|(_, said)| said.is_for(SiteIndex(i), &self.graph));
             own.try_for_each(|(heard, _)| agent.handle_message(heard)).map_err(stopped(i))
         };
         // Hearing a neighbour is little work: a few messages are not worth a second thread. Where everybody is heard, what follows the
         // last message is a step with matrices.
         let n_messages: usize = (0..agents.len()).map(|i| self.graph.degree(i)).sum();
-        let worth_a_thread = match agents.first().map(Agent::audience) {
-            Some(Audience::Everybody) => 1,
-            _ => (MESSAGES * agents.len()).div_ceil(n_messages.max(1)),
-        };
+        let worth_a_thread =
+            if is_passed_on { 1 } else { (MESSAGES * agents.len()).div_ceil(n_messages.max(1)) };
         agents
             .par_iter_mut()
             .enumerate()

@@ -59,7 +59,7 @@ struct Answer {
     name: String,
     hash: String,
     rounds: u32,
-    gossip_rounds: u32,
+    averaging_turns: u32,
     coefficients: usize,
     /// Of the methods that have one.
     penalty: Option<f64>,
@@ -75,7 +75,7 @@ pub(super) fn cost(contract: &Contract, index: usize) -> SiteCost {
     let schedule = agent.noise.as_ref().expect("a contract's algorithm is private");
     let report = schedule.report();
     let settings = contract.plan().settings();
-    let turns = u64::from(settings.rounds) + u64::from(contract.calibration().gossip_rounds);
+    let rounds = u64::from(settings.rounds);
     let degree = agent.degree as u64;
     let longest = (1..=schedule.rounds()).map(|round| schedule.n_coordinates(round)).max();
     let longest_message = longest.unwrap_or_default().max(contract.space().n_features());
@@ -85,6 +85,9 @@ pub(super) fn cost(contract: &Contract, index: usize) -> SiteCost {
     // How many sites' messages it sends, and how many of others it keeps.
     let others = contract.sites().len() as u64 - 1;
     let (sends, keeps) = if passed_on { (1 + others, others) } else { (1, degree) };
+    // Averages are passed on whatever the algorithm does, and kept once they are all here.
+    let averages = if contract.calibration().averaging_turns > 0 { 1 + others } else { 0 };
+    let messages_at_most = degree * (rounds * sends + averages);
     SiteCost {
         site: site.name.to_string(),
         neighbours: contract.neighbours(index).iter().map(name).collect(),
@@ -102,10 +105,10 @@ pub(super) fn cost(contract: &Contract, index: usize) -> SiteCost {
         public_ratio: agent.solvability.map(|s| s.planned.ratio),
         message_limit: agent.solvability.map(|s| s.message_limit),
         stopping: agent.solvability.map_or(Stopping::Public, |s| s.stopping),
-        messages_at_most: turns * degree * sends,
-        bytes_at_most: turns * degree * sends * (coefficients + ENVELOPE),
+        messages_at_most,
+        bytes_at_most: messages_at_most * (coefficients + ENVELOPE),
         // What a site released, and what it heard from others.
-        ledger_bytes_about: turns * (1 + keeps) * (coefficients + ENTRY),
+        ledger_bytes_about: (rounds * (1 + keeps) + averages) * (coefficients + ENTRY),
     }
 }
 
@@ -130,7 +133,7 @@ pub(super) fn run(
         name: contract.name().to_string(),
         hash: contract.hash().to_string(),
         rounds: settings.rounds,
-        gossip_rounds: contract.calibration().gossip_rounds,
+        averaging_turns: contract.calibration().averaging_turns,
         coefficients: contract.space().n_features(),
         penalty: settings.penalty,
         sites,
@@ -305,11 +308,12 @@ fn explanation(contract: &Contract, answer: &Answer) -> String {
         Some(longest) if longest > answer.coefficients => format!("at most {longest}"),
         _ => answer.coefficients.to_string(),
     };
-    let averaging = match answer.gossip_rounds {
-        0 => String::new(),
-        n => format!(
-            " The averaging rounds after that ({n}) use only what was sent before and cost nothing more."
-        ),
+    let averaging = match answer.averaging_turns {
+        0 => "",
+        _ => {
+            " After that every site sends the average of what it has sent, which is passed on to all sites of the plan; that uses only \
+             what was sent before and costs nothing more."
+        }
     };
     format!(
         "For a data protection officer: no record leaves a site. In each of {} rounds a site sends its neighbours a list of {numbers} \
