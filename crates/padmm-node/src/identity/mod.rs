@@ -15,6 +15,7 @@ mod name;
 mod network;
 mod private_file;
 mod store;
+mod verified;
 
 pub use card::{CARD_FORMAT, Card, CardDraft};
 pub use certificate::{Authority, Certificate, Expiry, WARNING_DAYS};
