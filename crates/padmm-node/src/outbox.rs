@@ -153,3 +153,25 @@ impl Outbox {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A site that computes gives signs of life for as long as it likes; one whose disk hangs does not, until the write returns.
+    #[test]
+    fn a_hanging_disk_ends_the_signs_of_life() {
+        let key = SecretKey::from_bytes(&[7; 32]);
+        let origin = Origin { plan: [0; 32], sender: SiteIndex(0) };
+        let is_writing: Arc<AtomicBool> = Arc::default();
+        let outbox = Outbox::new(origin, key, String::new(), UNIX_EPOCH).on_disk(Arc::clone(&is_writing));
+        assert!((0..1000).all(|_| outbox.heartbeat().is_some()));
+        for _ in 0..2 {
+            is_writing.store(true, Ordering::Relaxed);
+            assert!((0..MOST_BEATS_WHILE_WRITING).all(|_| outbox.heartbeat().is_some()));
+            assert!((0..100).all(|_| outbox.heartbeat().is_none()));
+            is_writing.store(false, Ordering::Relaxed);
+            assert!(outbox.heartbeat().is_some());
+        }
+    }
+}

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 
 use padmm_baselines::mechanism::Unprotected;
 use padmm_core::agent::{Agent, AgentSetup};
-use padmm_core::algorithm::{AlgorithmKind, Audience, LocalProblem};
+use padmm_core::algorithm::{AlgorithmKind, LocalProblem};
 use padmm_core::calibration::{Calibration, NetworkFacts};
 use padmm_core::data::{Dataset, FeatureSpace};
 use padmm_core::graph::{Graph, GraphSpec};

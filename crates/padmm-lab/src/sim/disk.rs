@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use padmm_core::message::Turn;
 use padmm_node::ledger::{Announced, Batch, Digest, Head, LedgerError, LedgerStore, Received, Row, Word};
 
-use super::world::Bug;
+use super::bug::Bug;
 
 /// What a file would hold.
 #[derive(Clone, Default)]
@@ -77,10 +77,21 @@ impl SimulatedDisk {
             let head = inner.content.rows.last().map(head_of);
             (inner.content.head, inner.old_head) = (head, head);
         }
+        let loss = inner.content.rows.iter().position(|row| row.kind == "neighbour-lost");
+        if let Some(loss) = loss.filter(|_| inner.bug == Some(Bug::ForgottenLoss)) {
+            inner.content.rows.truncate(loss);
+            let head = inner.content.rows.last().map(head_of);
+            (inner.content.head, inner.old_head) = (head, head);
+        }
         if !keeps_head && inner.old_head.is_some() {
             inner.content.head = inner.old_head;
         }
         inner.old_head = inner.content.head;
+    }
+
+    /// A signed frame is found beside the ledger, whoever put it there.
+    pub(super) fn plant(&self, word: Word) {
+        self.lock().content.words.push(word);
     }
 
     /// After `commits` more, the next one meets this fault.
@@ -113,6 +124,11 @@ impl SimulatedDisk {
         let mut inner = self.lock();
         inner.old_head = content.head;
         inner.content = content;
+    }
+
+    /// A ledger whose making was cut off has no head, and is made again.
+    pub(super) fn clear(&self) {
+        self.lock().content.rows.clear();
     }
 
     /// The head that is found beside the rows; none on a new disk.

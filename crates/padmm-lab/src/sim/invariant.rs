@@ -19,6 +19,13 @@ pub enum Invariant {
         /// Counted from 1.
         round: u32,
     },
+    /// Nobody begins before all others are ready, but for those that it knows to be left behind.
+    AllWereReady {
+        /// Who began.
+        site: &'static str,
+        /// Who was not ready.
+        missing: &'static str,
+    },
     /// A ledger never shows more than the plan allows.
     WithinBudget {
         /// Whose ledger it is.
@@ -62,6 +69,13 @@ pub enum Invariant {
         /// How often a byte was sent on average.
         copies: f64,
     },
+    /// Sites that averaged over the same sites have the same model.
+    SameModel {
+        /// One of them.
+        site: &'static str,
+        /// Another.
+        other: &'static str,
+    },
     /// A site has one model, however often it is started.
     OneModel {
         /// Whose model changed.
@@ -81,6 +95,7 @@ impl fmt::Display for Invariant {
             Self::ChargedBeforeSent { site, round } => {
                 write!(f, "round {round} of {site} is on the wire and not on its disk")
             }
+            Self::AllWereReady { site, missing } => write!(f, "{site} began before {missing} was ready"),
             Self::WithinBudget { site, epsilon } => {
                 write!(f, "the ledger of {site} shows an epsilon of {epsilon}")
             }
@@ -92,6 +107,7 @@ impl fmt::Display for Invariant {
                 write!(f, "the duals of {site} and {neighbour} are not opposite")
             }
             Self::FewCopies { copies } => write!(f, "every byte was sent {copies:.1} times on average"),
+            Self::SameModel { site, other } => write!(f, "{site} and {other} kept different models"),
             Self::OneModel { site } => write!(f, "{site} has two models"),
             Self::AsIfQuiet { site } => write!(f, "the model of {site} is not that of a quiet run"),
         }

@@ -6,8 +6,11 @@
 //! | what happens, and when | `schedule` |
 //! | what a disk keeps of what was written to it | `disk` |
 //! | the sites and their network, moved from one deadline to the next | `world` |
-//! | what must always be so | `invariant` |
+//! | what must always be so | `invariant`, `check` |
+//! | what is wrong on purpose | `bug` |
 
+mod bug;
+mod check;
 mod consortium;
 mod disk;
 mod invariant;
@@ -20,10 +23,11 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
+pub use bug::Bug;
 pub use consortium::Consortium;
 pub use invariant::Invariant;
 pub use schedule::Schedule;
-pub use world::{Bug, Tally};
+pub use world::Tally;
 
 /// What many schedules came to.
 #[derive(Debug, Default, Serialize)]

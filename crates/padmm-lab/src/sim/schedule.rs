@@ -37,8 +37,12 @@ pub(super) enum Trouble {
     Crash { site: usize, points: u64, away: Duration, keeps_head: bool },
     /// All processes end at once.
     CrashAll { away: Duration },
+    /// The site's first process comes late.
+    Late { site: usize, time: Duration },
     /// The line between a site and one of its neighbours.
     Cut { site: usize, neighbour: usize, time: Duration },
+    /// The same in one direction: what the neighbour sends does not arrive, and neither end is told.
+    Deaf { site: usize, neighbour: usize, time: Duration },
     /// The site's process does nothing, while its network answers.
     Hang { site: usize, time: Duration },
     /// The site's disk, after so many commits; somebody mends it later and starts the site again.
@@ -72,6 +76,10 @@ impl Schedule {
         let n = 2 + dice.below(9);
         let mut events: Vec<(Duration, Trouble)> =
             (0..n).map(|_| (dice.millis(TROUBLED), trouble(&mut dice, has_rollbacks))).collect();
+        if dice.chance(5) {
+            let site = dice.below(1 << 16) as usize;
+            events.push((Duration::ZERO, Trouble::Late { site, time: dice.millis(20_000) }));
+        }
         // Most networks are bad from the beginning.
         if !dice.chance(4) {
             events.push((Duration::ZERO, weather(&mut dice)));
@@ -112,7 +120,13 @@ fn trouble(dice: &mut Dice, has_rollbacks: bool) -> Trouble {
             keeps_head: dice.chance(2),
         },
         4 => Trouble::CrashAll { away: dice.millis(3_000) },
-        5 => Trouble::Cut { site, neighbour: dice.below(1 << 16) as usize, time: dice.millis(20_000) },
+        5 => {
+            let (neighbour, time) = (dice.below(1 << 16) as usize, dice.millis(20_000));
+            match dice.chance(2) {
+                true => Trouble::Cut { site, neighbour, time },
+                false => Trouble::Deaf { site, neighbour, time },
+            }
+        }
         6 => Trouble::Hang { site, time: dice.millis(20_000) },
         7 => {
             let fault = [DiskFault::Full, DiskFault::Lost, DiskFault::KeptAfterAll][dice.below(3) as usize];

@@ -18,6 +18,7 @@ use padmm_node::transport::memory::{MemoryNetwork, MemoryTransport, Weather};
 use padmm_privacy::Budget;
 use padmm_sim::InsecureSeededNoise;
 
+use super::bug::{Bug, Impatient};
 use super::consortium::{Consortium, DELTA, EPSILON, NAMES};
 use super::disk::{Content, SimulatedDisk};
 use super::invariant::Invariant;
@@ -25,21 +26,8 @@ use super::schedule::{Schedule, Trouble};
 
 /// Simulated time that a run may take once everything works again.
 const PATIENCE: Duration = Duration::from_secs(300);
-/// How often a byte may be sent on average. Of a thousand schedules the worst came to 2.8.
-const MOST_COPIES: f64 = 6.0;
 /// Steps that no schedule needs.
 const MOST_STEPS: u64 = 200_000;
-
-/// Something wrong on purpose, which the invariants must find.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum Bug {
-    /// Commits return before they are on the disk, so that releases leave before they are charged for good.
-    LazyDisk,
-    /// A crash takes the newest entry with it, and the round is drawn again.
-    ForgetfulDisk,
-    /// The head is written before its entry.
-    HeadFirst,
-}
 
 /// What a schedule came to.
 #[derive(Debug, Default)]
@@ -83,7 +71,7 @@ pub(super) fn silence_crashes() {
     });
 }
 
-struct Silent;
+pub(super) struct Silent;
 
 impl Journal for Silent {
     fn log(&self, _: Level, _: &'static str, _: &str) {}
@@ -92,8 +80,8 @@ impl Journal for Silent {
     }
 }
 
-struct Process {
-    session: Session,
+pub(super) struct Process {
+    pub(super) session: Session,
     transport: MemoryTransport,
     /// When it wants to be looked at, whatever arrives.
     deadline: Duration,
@@ -101,13 +89,15 @@ struct Process {
 
 /// What was on the wire, and what was wrong with it.
 #[derive(Default)]
-struct Wire {
+pub(super) struct Wire {
     payloads: BTreeMap<(usize, u32), Vec<u8>>,
     /// Digests of all frames from one site to another.
     seen: BTreeSet<u64>,
     bytes: u64,
     /// The same without what was sent before.
     distinct_bytes: u64,
+    /// Sites that have said that their edges work.
+    pub(super) ready: BTreeSet<usize>,
     wrong: Option<Invariant>,
 }
 
@@ -122,7 +112,7 @@ impl Wire {
     }
 
     /// How often a byte was sent on average.
-    fn copies(&self) -> f64 {
+    pub(super) fn copies(&self) -> f64 {
         self.bytes as f64 / self.distinct_bytes.max(1) as f64
     }
 }
@@ -131,28 +121,31 @@ impl Wire {
 enum Later {
     Start(usize),
     Mend(usize, usize),
+    Hear(usize, usize),
     Wake(usize),
     MendDisk(usize),
 }
 
-struct World<'a> {
-    consortium: &'a Consortium,
+pub(super) struct World<'a> {
+    pub(super) consortium: &'a Consortium,
     network: MemoryNetwork,
-    disks: Vec<SimulatedDisk>,
-    processes: BTreeMap<usize, Process>,
+    pub(super) disks: Vec<SimulatedDisk>,
+    pub(super) processes: BTreeMap<usize, Process>,
     hanging: BTreeMap<usize, u32>,
     /// Fault points that a site's process will not outlive, and for how long it is away then.
     armed: BTreeMap<usize, (u64, Duration, bool)>,
     /// Sites that will not be started again.
-    stopped: BTreeMap<usize, SessionError>,
+    pub(super) stopped: BTreeMap<usize, SessionError>,
     later: Vec<(Duration, Later)>,
-    models: BTreeMap<usize, Vec<u64>>,
-    wire: Arc<Mutex<Wire>>,
+    pub(super) models: BTreeMap<usize, Vec<u64>>,
+    /// Sites that have begun.
+    pub(super) begun: BTreeSet<usize>,
+    pub(super) wire: Arc<Mutex<Wire>>,
     copy: Option<Content>,
     /// How often a site's ledger was put back.
-    put_back: BTreeMap<usize, u64>,
+    pub(super) put_back: BTreeMap<usize, u64>,
     now: Duration,
-    tally: Tally,
+    pub(super) tally: Tally,
     bug: Option<Bug>,
 }
 
@@ -170,6 +163,9 @@ pub(super) fn play(
         world.models
     });
     let mut world = World::new(consortium, schedule, bug);
+    if bug == Some(Bug::SkippedBarrier) {
+        world.forge_words();
+    }
     world.run(schedule)?;
     world.check_end(quiet)
 }
@@ -186,7 +182,14 @@ impl<'a> World<'a> {
             let (wire, disks) = (Arc::clone(&wire), disks.clone());
             move |from, to, bytes| {
                 wire.lock().expect("watching does not panic").count(from, to, bytes);
-                let Ok(Frame::Model(model)) = Frame::decode(bytes) else { return };
+                let model = match Frame::decode(bytes) {
+                    Ok(Frame::Model(model)) => model,
+                    Ok(Frame::Hello { ready, .. }) if ready.iter().any(|word| word.site == from) => {
+                        wire.lock().expect("watching does not panic").ready.insert(from.0);
+                        return;
+                    }
+                    _ => return,
+                };
                 if model.turn.stage != Stage::Model {
                     return;
                 }
@@ -210,6 +213,7 @@ impl<'a> World<'a> {
             stopped: BTreeMap::new(),
             later: (0..n).map(|site| (Duration::ZERO, Later::Start(site))).collect(),
             models: BTreeMap::new(),
+            begun: BTreeSet::new(),
             wire,
             copy: None,
             put_back: BTreeMap::new(),
@@ -219,7 +223,7 @@ impl<'a> World<'a> {
         }
     }
 
-    fn n_sites(&self) -> usize {
+    pub(super) fn n_sites(&self) -> usize {
         self.consortium.sites.len()
     }
 
@@ -291,6 +295,20 @@ impl<'a> World<'a> {
                 self.armed.insert(site % n, (points, away, keeps_head));
             }
             Trouble::CrashAll { away } => (0..n).for_each(|site| self.crash(site, away, true)),
+            Trouble::Late { site, time } => {
+                let at = self.now + time;
+                let starts = self
+                    .later
+                    .iter_mut()
+                    .filter(|(_, what)| matches!(what, Later::Start(s) if *s == site % n));
+                starts.for_each(|(when, _)| *when = at);
+            }
+            Trouble::Deaf { site, neighbour, time } => {
+                let (to, neighbours) = (site % n, self.consortium.contract.neighbours(site % n));
+                let from = neighbours[neighbour % neighbours.len()];
+                self.network.cut_way(SiteIndex(from), SiteIndex(to));
+                self.later.push((self.now + time, Later::Hear(from, to)));
+            }
             Trouble::Cut { site, neighbour, time } => {
                 let (a, neighbours) = (site % n, self.consortium.contract.neighbours(site % n));
                 let b = neighbours[neighbour % neighbours.len()];
@@ -323,6 +341,7 @@ impl<'a> World<'a> {
             match self.later.remove(k).1 {
                 Later::Start(site) => self.start(site)?,
                 Later::Mend(a, b) => self.network.mend(SiteIndex(a), SiteIndex(b)),
+                Later::Hear(from, to) => self.network.mend_way(SiteIndex(from), SiteIndex(to)),
                 Later::Wake(site) => {
                     let n = self.hanging.get_mut(&site).expect("it hangs until it is woken");
                     *n -= 1;
@@ -353,7 +372,13 @@ impl<'a> World<'a> {
         let started = self.living(site, |world| world.process(site));
         match started {
             None => self.later.push((self.now + Duration::from_millis(500), Later::Start(site))),
-            Some(Ok(process)) => drop(self.processes.insert(site, process)),
+            Some(Ok(process)) => {
+                // It may have begun in the step that its last process did not outlive.
+                if process.session.is_started() {
+                    self.begun.insert(site);
+                }
+                self.processes.insert(site, process);
+            }
             Some(Err(StartError::Session(error))) => self.stop(site, error)?,
             Some(Err(StartError::Other(error))) => {
                 return Err(Invariant::Continues { site: NAMES[site], error });
@@ -390,6 +415,7 @@ impl<'a> World<'a> {
         let ledger = match disk.head() {
             Some(head) => SiteLedger::open_in(path, Box::new(disk.clone()), head),
             None => {
+                disk.clear();
                 let cap = Budget::new(2.0 * EPSILON, DELTA).expect("a budget");
                 let opening = Opening { data_set: "records".to_owned(), fingerprint: "00".repeat(32), cap };
                 SiteLedger::begin_in(path, Box::new(disk.clone()), opening)
@@ -402,9 +428,12 @@ impl<'a> World<'a> {
         let noise = NoiseProvider::for_tests(move |site, drawn| {
             Box::new(InsecureSeededNoise::new(seed, 0, site.0).after(drawn))
         });
-        let setup = prepared
+        let mut setup = prepared
             .session(&noise, Arc::clone(records), ledger, Arc::new(Silent), SystemTime::now())
             .map_err(|e| other(&e))?;
+        if self.bug == Some(Bug::SkippedProof) {
+            setup.has_elsewhere = Box::new(|_, _, _| true);
+        }
         let outbox = Arc::clone(&setup.outbox);
         let session = Session::new(setup, self.now).map_err(StartError::Session)?;
         let transport = self.network.plug(SiteIndex(site), outbox);
@@ -424,11 +453,14 @@ impl<'a> World<'a> {
             if !has_to || self.hanging.contains_key(&site) {
                 continue;
             }
-            let now = self.now;
+            let (now, bug) = (self.now, self.bug);
             let stepped = self.living(site, |world| {
                 let process = world.processes.get_mut(&site).expect("it is there");
                 let Process { session, transport, deadline } = process;
-                session.step(now, transport.mailbox(), transport)?;
+                match bug {
+                    Some(Bug::Impatience) => session.step(now, transport.mailbox(), &Impatient(transport))?,
+                    _ => session.step(now, transport.mailbox(), transport)?,
+                }
                 *deadline = session.next_deadline(now);
                 let outcome = session.outcome();
                 if outcome.is_some() {
@@ -436,6 +468,7 @@ impl<'a> World<'a> {
                 }
                 Ok(outcome)
             });
+            self.check_start(site)?;
             match stepped {
                 None | Some(Ok(None)) => {}
                 Some(Ok(Some(outcome))) => {
@@ -464,87 +497,15 @@ impl<'a> World<'a> {
                 self.later.push((self.now + Duration::from_secs(1), Later::Start(site)));
             }
             SessionError::OldLedger { .. } if was_put_back => drop(self.stopped.insert(site, error)),
-            SessionError::Alone { .. } if self.consortium.silence.limit().is_some() => {
+            SessionError::Alone { .. } | SessionError::LeftBehind { .. }
+                if self.consortium.silence.limit().is_some() =>
+            {
                 self.stopped.insert(site, error);
             }
             SessionError::Ledger(error) => {
                 return Err(Invariant::Continues { site: NAMES[site], error: error.to_string() });
             }
             other => return Err(Invariant::NoOtherStop { site: NAMES[site], error: other.to_string() }),
-        }
-        Ok(())
-    }
-
-    fn check_end(mut self, quiet: &BTreeMap<usize, Vec<u64>>) -> Result<Tally, Invariant> {
-        let departed: BTreeMap<usize, Vec<usize>> = self
-            .processes
-            .iter()
-            .map(|(&site, process)| {
-                let own = process.session.departures().into_iter().filter(|d| d.reporter.0 == site);
-                (site, own.map(|d| d.lost.0).collect())
-            })
-            .collect();
-        for (&a, lost) in &departed {
-            for &b in lost.iter().filter(|b| departed.contains_key(b)) {
-                // A site that has its model has no edge left to give up, but it knows.
-                let knows = self.processes[&b]
-                    .session
-                    .departures()
-                    .iter()
-                    .any(|d| (d.reporter.0, d.lost.0) == (a, b));
-                if !knows && !departed[&b].contains(&a) {
-                    return Err(Invariant::SameDepartures { site: NAMES[a] });
-                }
-            }
-        }
-        self.check_duals(&departed)?;
-        self.tally.departures = departed.values().map(|lost| lost.len() as u64).sum();
-        self.tally.copies = self.wire.lock().expect("watching does not panic").copies();
-        if self.tally.copies > MOST_COPIES {
-            return Err(Invariant::FewCopies { copies: self.tally.copies });
-        }
-        self.tally.disk_faults = self.disks.iter().map(SimulatedDisk::n_faults).sum();
-        self.processes.clear();
-        for (site, disk) in self.disks.iter().enumerate() {
-            let Some(head) = disk.head() else { continue };
-            let ledger = SiteLedger::open_in(SimulatedDisk::path(), Box::new(disk.clone()), head)
-                .map_err(|e| Invariant::Continues { site: NAMES[site], error: e.to_string() })?;
-            let epsilon = ledger.epsilon_spent().value();
-            if epsilon > EPSILON {
-                return Err(Invariant::WithinBudget { site: NAMES[site], epsilon });
-            }
-        }
-        let is_like_quiet = self.put_back.is_empty() && self.stopped.is_empty() && self.tally.departures == 0;
-        if is_like_quiet {
-            for (site, model) in &self.models {
-                if quiet.get(site) != Some(model) {
-                    return Err(Invariant::AsIfQuiet { site: NAMES[*site] });
-                }
-            }
-            self.tally.is_as_if_quiet = true;
-        }
-        Ok(self.tally)
-    }
-
-    fn check_duals(&self, departed: &BTreeMap<usize, Vec<usize>>) -> Result<(), Invariant> {
-        let left = |site: usize| -> Vec<usize> {
-            let all = self.consortium.contract.neighbours(site).iter().copied();
-            all.filter(|other| !departed.get(&site).is_some_and(|lost| lost.contains(other))).collect()
-        };
-        let dual = |a: usize, b: usize| -> Option<Vec<f64>> {
-            // Of sites that are at the end; one whose old ledger was put back may have begun again.
-            let session = &self.processes.get(&a)?.session;
-            session.outcome()?;
-            let duals = session.agent().algorithm().edge_duals();
-            let place = left(a).iter().position(|&other| other == b)?;
-            duals.get(place).map(|dual| dual.as_slice().to_vec())
-        };
-        let pairs = (0..self.n_sites()).flat_map(|a| left(a).into_iter().map(move |b| (a, b)));
-        for (a, b) in pairs.filter(|(a, b)| a < b) {
-            let (Some(one), Some(other)) = (dual(a, b), dual(b, a)) else { continue };
-            if one.iter().zip(&other).any(|(x, y)| (x + y).abs() > 0.0) {
-                return Err(Invariant::OppositeDuals { site: NAMES[a], neighbour: NAMES[b] });
-            }
         }
         Ok(())
     }

@@ -129,9 +129,11 @@ impl Session {
         Ok(())
     }
 
-    /// Says again which edges are lost: before the start, and where releases are passed on, all must know of it to go on together.
+    /// Says again which edges are lost. Before the start, where releases are passed on and in the averaging, all must know of it to go on
+    /// together; who is done tells those that are not.
     pub(super) fn tell_departures_again(&mut self, now: Duration, transport: &dyn Transport) {
-        let must_all_know = self.hears_everybody() || !self.started;
+        let is_in_rounds = self.agent.phase().turn().is_some_and(|turn| turn.stage == Stage::Model);
+        let must_all_know = self.hears_everybody() || !self.started || !is_in_rounds;
         if must_all_know && !self.departures.is_empty() && self.telling.is_due(now, SLOWEST_RETRY) {
             for site in self.living().map(PeerState::site) {
                 self.departures.values().for_each(|bytes| transport.send(site, Arc::clone(bytes)));

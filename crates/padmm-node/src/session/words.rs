@@ -45,7 +45,7 @@ impl Session {
     }
 
     /// Enters the run in the ledger once every site that is not left behind has given its word. The words are kept: whoever has begun can
-    /// show to all others, after a crash as well, that everybody was ready.
+    /// show to all others, after a crash as well, that everybody was ready or left behind.
     pub(super) fn begin_if_all_are_ready(&mut self) -> Result<(), SessionError> {
         if self.started || !self.hears_all() || self.without_word().next().is_some() {
             return Ok(());
@@ -56,6 +56,9 @@ impl Session {
         let words = self.outbox.sign(&words);
         let mut ledger = self.ledger();
         ledger.keep_word(&self.run, &words)?;
+        for departure in self.departures.values() {
+            ledger.keep_word(&self.run, departure)?;
+        }
         ledger.start_run(&self.start)?;
         drop(ledger);
         self.started = true;
@@ -168,9 +171,11 @@ impl Session {
                 self.finished.insert(whose, bytes.into());
                 true
             }
-            // What this site has given up stays so; in the first turn that it receives in, the edge is dropped.
-            Frame::Departure { lost, turn, .. } if whose == self.me() => {
-                if let Some(peer) = self.peer(lost) {
+            // An edge that was given up stays so; in the first turn in which this site receives, it is dropped.
+            Frame::Departure { lost, turn, .. } => {
+                let me = self.me();
+                let other_end = if whose == me { Some(lost) } else { (lost == me).then_some(whose) };
+                if let Some(peer) = other_end.and_then(|site| self.peer(site)) {
                     peer.is_leaving = true;
                 }
                 self.departures.insert(Departure { reporter: whose, lost, turn }, bytes.into());

@@ -43,6 +43,8 @@ struct Inner {
     /// What is on its way, by time of arrival.
     travelling: BTreeMap<(Duration, u64), (SiteIndex, SiteIndex, Bytes)>,
     cut: BTreeSet<(SiteIndex, SiteIndex)>,
+    /// From whom to whom nothing arrives, though neither end is told.
+    cut_ways: BTreeSet<(SiteIndex, SiteIndex)>,
     watch: Option<Watch>,
 }
 
@@ -65,6 +67,7 @@ impl MemoryNetwork {
             sites: BTreeMap::new(),
             travelling: BTreeMap::new(),
             cut: BTreeSet::new(),
+            cut_ways: BTreeSet::new(),
             watch: None,
         })))
     }
@@ -110,6 +113,18 @@ impl MemoryNetwork {
         let mut inner = self.lock();
         inner.cut.remove(&(a.min(b), a.max(b)));
         inner.connect(a, b);
+    }
+
+    /// Lets nothing through from one site to another; neither hears of it, and the other direction works.
+    pub fn cut_way(&self, from: SiteIndex, to: SiteIndex) {
+        let mut inner = self.lock();
+        inner.cut_ways.insert((from, to));
+        inner.travelling.retain(|_, (a, b, _)| (*a, *b) != (from, to));
+    }
+
+    /// Restores a direction that was cut.
+    pub fn mend_way(&self, from: SiteIndex, to: SiteIndex) {
+        self.lock().cut_ways.remove(&(from, to));
     }
 
     /// Shows every frame that leaves a site from now on, answers to requests among them, whether it arrives or not.
@@ -177,7 +192,8 @@ impl Inner {
         if let Some(watch) = &self.watch {
             watch(from, to, frame);
         }
-        if self.random.unit() < self.weather.loss {
+        let is_lost = self.random.unit() < self.weather.loss;
+        if is_lost || self.cut_ways.contains(&(from, to)) {
             return;
         }
         let copies = if self.random.unit() < self.weather.repeats { 2 } else { 1 };
