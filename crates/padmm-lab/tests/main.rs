@@ -9,6 +9,8 @@ mod hostile;
 #[path = "hostile_newton/main.rs"]
 mod hostile_newton;
 mod medium;
+#[path = "relay/main.rs"]
+mod relay;
 mod schedules;
 mod sim;
 mod trouble;

@@ -48,7 +48,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 wire.push_back((from, message));
             }
         }
-        while let Some((from, message)) = wire.pop_front() {
+        while let Some((_, message)) = wire.pop_front() {
             for to in (0..agents.len()).filter(|&to| message.is_for(SiteIndex(to), &graph)) {
                 agents[to].handle_message(&Incoming::from(&message))?;
             }

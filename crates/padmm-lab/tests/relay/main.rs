@@ -3,8 +3,6 @@
 //! The relay's name exists for the proxy alone, cards have no addresses, and sites have no UDP socket: what does not go through the proxy
 //! goes nowhere.
 
-#[path = "../common/mod.rs"]
-mod common;
 mod proxy;
 
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
@@ -12,7 +10,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::{Network, RUN, Running, Shape, until};
+use crate::common::{Network, RUN, Running, Shape, until};
 use iroh_relay::client::{Client, ClientBuilder};
 use iroh_relay::protos::relay::{ClientToRelayMsg, Datagrams, RelayToClientMsg};
 use n0_future::{SinkExt, StreamExt};
