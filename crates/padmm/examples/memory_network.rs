@@ -43,12 +43,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let mut wire = VecDeque::new();
     while agents.iter().any(|agent| agent.outcome().is_none()) {
-        for (from, agent) in agents.iter_mut().enumerate() {
+        for agent in &mut agents {
             if let Some(message) = agent.poll_message()? {
-                wire.push_back((from, message));
+                wire.push_back(message);
             }
         }
-        while let Some((_, message)) = wire.pop_front() {
+        while let Some(message) = wire.pop_front() {
             for to in (0..agents.len()).filter(|&to| message.is_for(SiteIndex(to), &graph)) {
                 agents[to].handle_message(&Incoming::from(&message))?;
             }
