@@ -23,7 +23,7 @@ pub enum IdentityError {
     #[error("the key file {} is damaged ({problem}): restore it from a backup", path.display())]
     KeyFile { path: PathBuf, problem: KeyError },
     /// A file with a secret is readable by others than its owner.
-    #[error("{path} can be read by others (mode {mode:03o}): run `chmod 600 {path}`, and `padmm-site site rotate` if somebody may have read it", path = path.display())]
+    #[error("{path} can be read by others (mode {mode:03o}): run `chmod 600 {path}`, and if somebody may have read it, replace it (a key by `padmm-site site rotate`)", path = path.display())]
     Permissions { path: PathBuf, mode: u32 },
     /// A file or folder cannot be read.
     #[error("cannot read {}: {problem}{}", path.display(), who_may(problem))]

@@ -97,6 +97,49 @@ fn through_a_relay_a_peer_learns_no_address_of_the_inside_network() {
     });
 }
 
+/// A site is called at its own relay by one that has another, or none: only the site's own relay is its home.
+#[test]
+fn a_site_is_called_at_its_relay_by_one_that_has_another() {
+    use iroh::{EndpointAddr, TransportAddr};
+    run(async {
+        let loopback = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let mut relays = vec![];
+        for _ in 0..2 {
+            let mut config = iroh_relay::server::ServerConfig::default();
+            config.relay = Some(iroh_relay::server::RelayConfig::new(loopback));
+            let relay = iroh_relay::server::Server::spawn(config).await.unwrap();
+            relays.push((format!("http://{}", relay.http_addr().unwrap()), relay));
+        }
+        let (here, there) = (relays[0].0.as_str(), relays[1].0.as_str());
+        let site = QuicSetup { way_out: WayOut::by_relay(Some(there)), ..setup(loopback) };
+        let site = bind(&site).await.unwrap();
+        site.online().await;
+        for own in [Some(here), None] {
+            let neighbour = PeerAddress {
+                site: SiteIndex(1),
+                name: "neighbour".to_owned(),
+                key: PublicKey::from_bytes(site.id().as_bytes()).unwrap(),
+                addresses: vec![],
+                relay: Some(there.to_owned()),
+            };
+            let mut way_out = WayOut::by_relay(own);
+            way_out.relay_only = true;
+            let caller = QuicSetup { way_out, peers: vec![neighbour], ..setup(loopback) };
+            let caller = bind(&caller).await.unwrap();
+            if let Some(own) = own {
+                caller.online().await;
+                let home: Vec<_> = caller.addr().addrs.into_iter().collect();
+                assert_eq!(home, [TransportAddr::Relay(own.parse().unwrap())]);
+            }
+            let at = EndpointAddr::from_parts(site.id(), [TransportAddr::Relay(there.parse().unwrap())]);
+            let accept = async { site.accept().await.unwrap().await.unwrap() };
+            let (dialled, _accepted) = tokio::join!(caller.connect(at, PROTOCOL), accept);
+            let way = Route::of(&dialled.unwrap()).unwrap();
+            assert!(!way.is_direct && way.address.starts_with(there), "{way:?}");
+        }
+    });
+}
+
 /// A peer names addresses that are to be tried, and the engine sends packets there. `external_addr` makes it name the trap.
 #[test]
 fn a_peer_cannot_make_a_site_send_packets_to_an_address_of_its_choice() {
