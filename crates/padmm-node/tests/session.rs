@@ -294,6 +294,23 @@ fn who_was_left_before_the_start_stays_so_after_a_crash() {
     }
 }
 
+/// Those that come too late for the others and hear each other begin by themselves. They cannot ask a far site for its key: it comes with
+/// the greeting of the one that tells them.
+#[test]
+fn late_sites_that_hear_each_other_begin_by_themselves() {
+    for kind in ALGORITHMS {
+        let consortium = Consortium::running(kind, 4, "ring", LEAVE);
+        let mut run = Run::new(&consortium, Weather::default(), 6);
+        [0, DOGWOOD].into_iter().for_each(|site| run.start(site));
+        run.until(|run| run.are_done(&[0, DOGWOOD]));
+        [1, 2].into_iter().for_each(|site| run.start(site));
+        run.until(|run| run.are_done(&[1, 2]));
+        assert_eq!(run.models[&1], run.models[&2]);
+        assert_eq!(run.models[&0], run.models[&DOGWOOD]);
+        assert!(run.end().iter().all(|released| released.len() == ROUNDS as usize));
+    }
+}
+
 /// The plan's time runs for each neighbour from the moment at which the first one is heard, and again after this site was alone.
 #[test]
 fn a_site_that_was_cut_off_before_the_start_gives_nobody_up_when_it_is_back() {

@@ -18,12 +18,13 @@ use crate::transport::Transport;
 impl Session {
     /// Tells a neighbour that has connected who we are, what it may have missed, and how far we are.
     pub(super) fn greet(&mut self, site: SiteIndex, transport: &dyn Transport) -> Result<(), SessionError> {
-        let Some(peer) = self.peers.iter().find(|p| p.site() == site && !p.is_lost) else {
-            // A neighbour that was left behind has to know.
+        let Some(peer) = self.peers.iter().find(|p| p.site() == site) else { return Ok(()) };
+        self.send_hello(peer, transport);
+        if peer.is_lost {
+            // A neighbour that was left behind has to know; the greeting has the keys by which others can check that.
             self.departures.values().for_each(|bytes| transport.send(site, Arc::clone(bytes)));
             return Ok(());
-        };
-        self.send_hello(peer, transport);
+        }
         self.announce_to(peer, transport);
         // Others' averages are asked for by whoever lacks them.
         let is_news =

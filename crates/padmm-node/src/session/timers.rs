@@ -67,8 +67,9 @@ impl Session {
                 ))
             }
             Phase::Sending(turn) if turn.stage == Stage::Model => {
+                let staying = || self.living().filter(|p| !p.is_leaving);
                 let absent: Vec<String> =
-                    self.living().filter(|p| !p.has_greeted || p.owes_proof).map(since).collect();
+                    staying().filter(|p| !p.has_greeted || p.owes_proof).map(since).collect();
                 let (unready, unsigned): (Vec<SiteIndex>, Vec<SiteIndex>) =
                     self.without_word().partition(|site| self.accepted.contains_key(site));
                 let [unsigned, unready] = [unsigned, unready].map(|sites| {
@@ -76,7 +77,7 @@ impl Session {
                 });
                 if !absent.is_empty() {
                     let edge = |p: &PeerState| format!("{}-{}", self.name(self.me()), self.name(p.site()));
-                    let edges = self.living().filter(|p| !p.has_greeted).map(edge).collect::<Vec<_>>();
+                    let edges = staying().filter(|p| !p.has_greeted).map(edge).collect::<Vec<_>>();
                     let edges = match edges.is_empty() {
                         true => String::new(),
                         false => format!("; nothing has come over the edge {}", list(edges)),
