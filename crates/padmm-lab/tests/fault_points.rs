@@ -42,14 +42,17 @@ fn visits(point: Point) -> &'static [usize] {
         | Point::ModelAfterWrite
         | Point::Finished
         | Point::LossBeforeCommit
-        | Point::LossAfterCommit => &[1],
+        | Point::LossAfterCommit
+        // Once, when everybody's average is there.
+        | Point::ReceivedBeforeCommit
+        | Point::ReceivedAfterCommit => &[1],
         Point::SendBefore | Point::SendBetween | Point::SendAfter => &[1, 3, 9],
         Point::Received => &[1, 3, 17],
         _ => &[1, 3],
     }
 }
 
-/// Messages are committed without a release only while models are averaged, which takes several turns only where some sites are no
+/// Messages are committed without a release only when models are averaged, and come over several edges only where some sites are no
 /// neighbours.
 fn shape(point: Point) -> Shape {
     match point {

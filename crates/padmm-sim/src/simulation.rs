@@ -464,11 +464,8 @@ impl PreparedSimulation {
             let pairs = releases.par_iter().zip(&self.shards);
             pairs.map(|(release, shard)| score(loss, &[shard], release.as_slice(), false).mean_loss).collect()
         };
-        RoundScores {
-            average_loss: own.iter().sum::<f64>() / own.len() as f64,
-            pooled,
-            smoothed_loss: losses[0],
-        }
+        let average_loss = own.iter().sum::<f64>() / own.len() as f64;
+        RoundScores { average_loss, pooled, smoothed_loss: losses[0] }
     }
 
     fn scores(&self, models: &[&PublicVector]) -> ModelMetrics {

@@ -15,7 +15,7 @@ use padmm_core::calibration::{Calibration, NetworkFacts};
 use padmm_core::data::{Dataset, FeatureSpace};
 use padmm_core::graph::{Graph, GraphSpec};
 use padmm_core::loss::Loss;
-use padmm_core::message::{Incoming, Outgoing, SiteIndex};
+use padmm_core::message::{Incoming, Outgoing, Recipients, SiteIndex};
 use padmm_core::objective::{Objective, Part};
 use padmm_core::plan::{Plan, PlanDraft, SiteWeights};
 use padmm_core::regularizer::{Regularizer, RegularizerTerm};
@@ -217,13 +217,16 @@ impl World {
         (0..self.n_agents()).map(|i| self.agent(i, seed(i), Box::new(MemoryLedger::new()))).unzip()
     }
 
-    /// One round in lockstep along the edges that `connected` allows.
+    /// One round in lockstep along the edges that `connected` allows; what is passed on finds a way around those that it does not.
     pub(crate) fn exchange(&self, agents: &mut [Agent], connected: impl Fn(usize, usize) -> bool) {
         let spoken: Vec<Option<Outgoing>> =
             agents.iter_mut().map(|a| a.poll_message().expect("the round succeeds")).collect();
         for (i, agent) in agents.iter_mut().enumerate() {
-            for j in (0..spoken.len()).filter(|&j| connected(i, j)) {
-                if let Some(message) = spoken[j].as_ref().filter(|m| m.is_for(SiteIndex(i), &self.graph)) {
+            for (j, message) in spoken.iter().enumerate() {
+                let arrives = |m: &&Outgoing| {
+                    m.is_for(SiteIndex(i), &self.graph) && (connected(i, j) || m.to == Recipients::Everybody)
+                };
+                if let Some(message) = message.as_ref().filter(arrives) {
                     agent.handle_message(&Incoming::from(message)).expect("the message is welcome");
                 }
             }
