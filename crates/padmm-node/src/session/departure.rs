@@ -41,9 +41,10 @@ impl Session {
         }
     }
 
-    /// Whether some neighbour is there and has given a sign of life lately, where `limit` is more than is borne.
+    /// Whether some neighbour is there, also one that has left this site behind, and has given a sign of life lately, where `limit` is more
+    /// than is borne.
     pub(super) fn has_company(&self, now: Duration, limit: Duration) -> bool {
-        self.living().any(|p| p.has_greeted && !p.is_leaving && !p.is_silent(now, limit / 2))
+        self.living().any(|p| p.has_greeted && !p.is_silent(now, limit / 2))
     }
 
     /// Finds out who has given no sign of life for as long as the plan bears.
