@@ -1,5 +1,7 @@
 //! Real sites and made-up ones in trouble: one program, which is linked once and whose tests run side by side.
 
+#![allow(clippy::duplicate_mod, reason = "the same attacks are made on two algorithms")]
+
 mod common;
 mod demo;
 mod fault_points;
