@@ -471,8 +471,8 @@ class PrivateADMMClassifier(ClassifierMixin, _PrivateADMM):
     @available_if(lambda self: self.loss == "logistic")
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities of both classes; the logistic loss only."""
-        positive = 1.0 / (1.0 + np.exp(-self._margins(X)))
-        return np.column_stack([1.0 - positive, positive])
+        margins = self._margins(X)
+        return self.model_._probabilities(margins)
 
     @available_if(lambda self: self.loss == "logistic")
     def predict_log_proba(self, X: Any) -> np.ndarray:

@@ -140,7 +140,10 @@ class Model:
 
     def predict_proba(self, table: Any) -> np.ndarray:
         """Probabilities of the negative and the positive class; the logistic loss only."""
-        positive = self._inner.probabilities(self.decision_function(table))
+        return self._probabilities(self.decision_function(table))
+
+    def _probabilities(self, margins: np.ndarray) -> np.ndarray:
+        positive = self._inner.probabilities(margins)
         if positive is None:
             raise ValueError(f"the loss '{self.loss}' gives no probabilities: use decision_function")
         return np.column_stack([1.0 - positive, positive])
