@@ -5,6 +5,7 @@ mod acceptances;
 mod ended;
 mod error;
 mod ledger_of_data;
+mod noise_ahead;
 mod outputs;
 mod own_model;
 mod projected_spending;
@@ -37,6 +38,7 @@ pub use ended::status_of;
 pub use error::SiteError;
 pub(crate) use ledger_of_data::ledgers_of;
 pub use ledger_of_data::{DataChoice, fingerprint};
+use noise_ahead::NoiseAhead;
 pub use outputs::{Outputs, RunResult, utc};
 pub use own_model::{OWN_MODEL, own_model};
 pub use projected_spending::{ProjectedSpending, projected_spending};
@@ -54,17 +56,19 @@ type NoiseMaker = Box<dyn Fn(SiteIndex, u64) -> Box<dyn NoiseSource>>;
 /// Where a site's noise comes from.
 pub struct NoiseProvider {
     make: NoiseMaker,
+    /// Whether the next release's noise is drawn in a thread of its own, while the site waits for its neighbours.
+    ahead: bool,
 }
 
 impl NoiseProvider {
     /// For real sites: from the operating system's randomness, exact, not repeatable.
     pub fn real() -> Self {
-        Self { make: Box::new(|_, _| Box::new(SecureNoise)) }
+        Self { make: Box::new(|_, _| Box::new(SecureNoise)), ahead: true }
     }
 
     /// For a test program, which may make noise that can be repeated. Nothing that comes out of it is private.
     pub fn for_tests(noise: impl Fn(SiteIndex, u64) -> Box<dyn NoiseSource> + 'static) -> Self {
-        Self { make: Box::new(noise) }
+        Self { make: Box::new(noise), ahead: false }
     }
 }
 
@@ -256,7 +260,12 @@ impl Site {
         let schedule =
             self.contract.calibration().agents[self.me.0].noise.as_ref().ok_or(SiteError::NoNoise)?;
         let drawn: usize = (1..=released as u32).map(|round| schedule.n_coordinates(round)).sum();
-        let noise = (noise.make)(self.me, drawn as u64);
+        let source = (noise.make)(self.me, drawn as u64);
+        let noise = if noise.ahead {
+            Box::new(NoiseAhead::new(source, noise_ahead::draws(&**schedule, released as u32 + 1)))
+        } else {
+            source
+        };
         let start =
             projected_spending::run_start(&self.contract, self.me, self.home.name(), noise.description())?;
         let ledger = Arc::new(Mutex::new(ledger));
