@@ -382,7 +382,7 @@ impl Line {
         let endpoint = endpoint(key).await;
         let until = Instant::now() + DEADLINE;
         loop {
-            let dial = timeout(Duration::from_secs(2), endpoint.connect(address(home), b"padmm/2")).await;
+            let dial = timeout(Duration::from_secs(2), endpoint.connect(address(home), b"padmm/3")).await;
             if let Ok(Ok(connection)) = dial
                 && let Ok(stream) = connection.open_uni().await
             {

@@ -43,7 +43,7 @@ fn a_handshake_that_never_ends_is_given_up() {
         let dialler = endpoint(&SecretKey::generate().unwrap()).await;
         let trap = address_at(network.homes[ASH].card().transport(), socket.local_addr().unwrap());
         let dial = async {
-            let _ = dialler.connect(trap, b"padmm/2").await;
+            let _ = dialler.connect(trap, b"padmm/3").await;
             std::future::pending::<()>().await;
         };
         let forward = async {
@@ -191,7 +191,7 @@ fn an_endless_stream_of_strangers_does_not_stop_the_run() {
         let (mut ash, birch) = (network.start(ASH), network.start(BIRCH));
         let knock = async || {
             let endpoint = endpoint(&SecretKey::generate().unwrap()).await;
-            let dial = endpoint.connect(address(&network.homes[ASH]), b"padmm/2");
+            let dial = endpoint.connect(address(&network.homes[ASH]), b"padmm/3");
             if let Ok(Ok(connection)) = timeout(Duration::from_secs(2), dial).await {
                 let _ = timeout(Duration::from_secs(2), connection.closed()).await;
             }
@@ -259,7 +259,7 @@ fn half_open_handshakes_keep_nobody_out() {
                     let (dialler, key) = (dialler.clone(), SecretKey::generate().unwrap().public());
                     assert_ne!(key, site);
                     calls.spawn(async move {
-                        let _ = dialler.connect(address_at(&key, at), b"padmm/2").await;
+                        let _ = dialler.connect(address_at(&key, at), b"padmm/3").await;
                     });
                     sleep(Duration::from_millis(5)).await;
                 }

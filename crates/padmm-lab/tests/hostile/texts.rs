@@ -59,7 +59,7 @@ fn a_strangers_reason_cannot_write_a_line_of_the_log() {
             .dangerous()
             .with_custom_certificate_verifier(Arc::new(Complainer))
             .with_client_cert_resolver(Arc::new(Complainer));
-        client.alpn_protocols = vec![b"padmm/2".to_vec()];
+        client.alpn_protocols = vec![b"padmm/3".to_vec()];
         let mut dialler = quinn::Endpoint::client("127.0.0.1:0".parse().unwrap()).unwrap();
         let config = QuicClientConfig::try_from(client).unwrap();
         dialler.set_default_client_config(quinn::ClientConfig::new(Arc::new(config)));

@@ -52,7 +52,7 @@ use crate::link::{MOST_FLYING, MOST_QUEUED};
 use crate::mailbox::{Mailbox, NetworkEvent};
 use crate::outbox::{Bytes, Outbox};
 
-const PROTOCOL: &[u8] = b"padmm/2";
+const PROTOCOL: &[u8] = b"padmm/3";
 /// How often a site gives a sign of life.
 pub const HEARTBEAT: Duration = Duration::from_secs(1);
 const IDLE: Duration = Duration::from_secs(8);
