@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
+use url::Url;
 
 use super::{
     Certificate, Expiry, Fingerprint, IdentityError, PublicKey, SecretKey, Signature, SignaturePurpose,
@@ -212,12 +213,20 @@ pub(super) fn check_address(address: &str) -> Result<(), IdentityError> {
 
 /// The address of a web server; without encryption too, because what is relayed is encrypted already.
 pub(super) fn check_relay(url: &str) -> Result<(), IdentityError> {
-    let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
-    if rest.is_some_and(|r| !r.is_empty() && r.bytes().all(|b| b.is_ascii_graphic())) {
+    // The engine takes hosts for granted that a request can name, and a relay's password would stand on a card.
+    let is_name = |host: &str| host.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._:[]".contains(&b));
+    let is_usable = |parsed: &Url| {
+        matches!(parsed.scheme(), "https" | "http")
+            && parsed.host_str().is_some_and(is_name)
+            && parsed.username().is_empty()
+            && parsed.password().is_none()
+    };
+    if url.bytes().all(|b| b.is_ascii_graphic()) && Url::parse(url).is_ok_and(|parsed| is_usable(&parsed)) {
         return Ok(());
     }
-    let rule = "a URL, like https://relay.example.org";
-    Err(IdentityError::Setting { key: "relay", found: url.to_owned(), rule })
+    let rule = "a URL without user and password, like https://relay.example.org";
+    let without_user = url.rsplit_once('@').map_or(url, |(_, host)| host);
+    Err(IdentityError::Setting { key: "relay", found: without_user.to_owned(), rule })
 }
 
 /// A TOML error with file and line.

@@ -177,10 +177,17 @@ fn with_password(
                 example: "`proxy-password-file = \"proxy.password\"` below `[network]`, or set the environment variable PADMM_PROXY_PASSWORD",
             })?),
         };
-        // A URL with a host takes a password.
-        let _ = url.set_password(Some(text.trim_end_matches(['\r', '\n'])));
+        put_password(&mut url, &text);
     }
     Ok(Zeroizing::new(url.into()))
+}
+
+/// The last line's end is not part of it.
+fn put_password(url: &mut Url, text: &str) {
+    // Whatever has a meaning in a URL is encoded there, but for the sign that says so.
+    let password = Zeroizing::new(text.trim_end_matches(['\r', '\n']).replace('%', "%25"));
+    // A URL with a host takes a password.
+    let _ = url.set_password(Some(&password));
 }
 
 fn read_authorities(path: &Path) -> Result<Vec<CertificateDer<'static>>, IdentityError> {
@@ -215,6 +222,8 @@ mod tests {
     fn what_is_not_understood_is_named_and_no_password_is_repeated() {
         for (table, words) in [
             ("relay = \"relay.example.org\"", "`relay` is 'relay.example.org', but it must be a URL"),
+            ("relay = \"https://a{b.example.org\"", "`relay` is"),
+            ("relay = \"https://user:sesame@relay.example.org\"", "`relay` is 'relay.example.org'"),
             ("proxy = \"proxy.example.org:3128\"", "`proxy` is"),
             ("proxy = \"socks5://proxy.example.org:1080\"", "`proxy` is"),
             ("proxy = \"http://proxy.example.org:3128/path\"", "`proxy` is"),
@@ -231,6 +240,30 @@ mod tests {
         let fine = check("proxy = \"http://user@proxy.example.org:3128\"\nauthority = \"a.pem\"").unwrap();
         assert_eq!(fine.authority.as_deref(), Some(Path::new("/home/a.pem")));
         assert_eq!(shown(&fine.proxy.unwrap()), "http://user@proxy.example.org:3128");
+    }
+
+    /// What the engine reads from the URL, it decodes.
+    #[test]
+    fn a_password_reaches_the_proxy_as_it_is() {
+        let mut url = Url::parse("http://user@proxy.example.org:3128").unwrap();
+        for password in ["a%41b", "100%", "%", "a:b@c/d?e#f", "ä"] {
+            put_password(&mut url, &format!("{password}\n"));
+            assert_eq!(decoded(url.password().unwrap()), password);
+        }
+    }
+
+    fn decoded(text: &str) -> String {
+        let mut bytes = text.bytes();
+        let mut found = vec![];
+        while let Some(b) = bytes.next() {
+            found.push(if b == b'%' {
+                let digits = [bytes.next().unwrap(), bytes.next().unwrap()];
+                u8::from_str_radix(std::str::from_utf8(&digits).unwrap(), 16).unwrap()
+            } else {
+                b
+            });
+        }
+        String::from_utf8(found).unwrap()
     }
 
     #[test]

@@ -31,6 +31,9 @@ use crate::mailbox::NetworkEvent;
 /// How long a relay may take to let a site in.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// Characters of what a relay says that are shown. It may say a megabyte.
+const MOST_OF_A_REASON: usize = 200;
+
 pub(super) fn relay_url(relay: &str) -> Result<RelayUrl, TransportError> {
     relay.parse().map_err(|e| TransportError::Relay { relay: relay.to_owned(), reason: format!("{e}") })
 }
@@ -271,7 +274,10 @@ pub(super) async fn watch(endpoint: Endpoint, relay: String, shared: Arc<Shared>
         if denied.is_some() || since.elapsed() >= PATIENCE {
             let why = denied.map_or_else(
                 || format!("is not reached for {} s", PATIENCE.as_secs()),
-                |reason| format!("refuses this site's key ({reason})"),
+                |reason| {
+                    let reason: String = reason.chars().take(MOST_OF_A_REASON).collect();
+                    format!("refuses this site's key ({reason})")
+                },
             );
             note(format!(
                 "the relay {relay} {why}; it is tried again and again, and `padmm-site doctor` says what is in the way"
