@@ -148,6 +148,8 @@ pub struct Session {
     finished: BTreeMap<SiteIndex, Bytes>,
     /// When to say again which edges are lost.
     telling: Backoff,
+    /// Which departure is told first the next time.
+    told_from: usize,
     /// Whether the run has been entered in the ledger with everybody's word.
     started: bool,
     done: bool,
@@ -205,6 +207,7 @@ impl Session {
             departures: BTreeMap::new(),
             finished: BTreeMap::new(),
             telling: Backoff::new(now),
+            told_from: 0,
             started,
             done: false,
             refused: BTreeMap::new(),

@@ -267,6 +267,40 @@ fn a_run_starts_without_a_site_that_never_comes() {
     }
 }
 
+/// Also if the greeting of those that have begun without it comes, and their word that they have does not.
+#[test]
+fn who_was_left_behind_never_begins_whatever_is_lost_on_the_way() {
+    for (kind, seed) in ALGORITHMS.into_iter().flat_map(|kind| (0..8).map(move |seed| (kind, seed))) {
+        let consortium = Consortium::running(kind, 4, "path", LEAVE);
+        let weather = Weather { loss: 0.5, repeats: 0.1, longest_delay: Duration::from_millis(400) };
+        let mut run = Run::new(&consortium, weather, seed);
+        (0..DOGWOOD).for_each(|site| run.start(site));
+        run.until(|run| run.are_done(&[0, 1, 2]));
+        run.start(DOGWOOD);
+        run.until(|run| run.stopped.contains_key(&DOGWOOD));
+        let error = &run.stopped[&DOGWOOD];
+        assert!(matches!(error, SessionError::LeftBehind { .. }), "seed {seed}: {error}");
+        assert!(run.end()[DOGWOOD].is_empty(), "seed {seed}: nothing was charged to it");
+    }
+}
+
+/// A site that is done and leaves for good is not waited for, where the plan says so, by one that still needs something of it.
+#[test]
+fn who_is_done_and_gone_is_left_by_one_that_is_not_done() {
+    let consortium = Consortium::running(P_ADMM, 2, "path", LEAVE);
+    for seed in 0..12 {
+        let weather = Weather { loss: 0.4, repeats: 0.1, longest_delay: Duration::from_millis(400) };
+        let mut run = Run::with_all(&consortium, weather, seed);
+        run.until(|run| run.are_done(&[0]) || run.are_done(&[1]));
+        let (gone, left) = if run.are_done(&[0]) { (0, 1) } else { (1, 0) };
+        // Its word that it is done may be all that arrives.
+        run.for_as_long_as(Duration::from_millis(100));
+        run.kill(gone);
+        run.until(|run| run.are_done(&[left]) || run.stopped.contains_key(&left));
+        run.end();
+    }
+}
+
 /// All know of the same departures, and none of them is of one of these sites.
 fn agree_all(run: &Run<'_>, sites: &[usize]) {
     for site in sites {

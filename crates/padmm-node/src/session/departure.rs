@@ -15,6 +15,9 @@ use crate::outbox::Bytes;
 use crate::session::peer::{PeerState, Speaker};
 use crate::transport::Transport;
 
+/// About as many frames as a connection takes at once, beside what else is sent.
+const TOLD_AT_ONCE: usize = 32;
+
 impl Session {
     pub(super) fn handle_departure(&mut self, departure: Departure, bytes: Bytes, transport: &dyn Transport) {
         // An edge is dropped once from each end; further reports about it are no news.
@@ -58,7 +61,9 @@ impl Session {
     ) -> Result<(), SessionError> {
         let Some(limit) = self.silence.limit() else { return Ok(()) };
         if self.started || self.has_company(now, limit) {
-            let is_new = |p: &&PeerState| !p.is_leaving && !p.is_done && p.is_silent(now, limit);
+            // Who is done owes nothing to a site that is done too; another may wait for its average, and it may never come back.
+            let owes_nothing = |p: &PeerState| p.is_done && self.done;
+            let is_new = |p: &&PeerState| !p.is_leaving && !owes_nothing(p) && p.is_silent(now, limit);
             for site in self.living().filter(is_new).map(PeerState::site).collect::<Vec<_>>() {
                 if !self.started {
                     self.report("beginning without", site, Turn::model(1), transport)?;
@@ -136,8 +141,13 @@ impl Session {
         let is_in_rounds = self.agent.phase().turn().is_some_and(|turn| turn.stage == Stage::Model);
         let must_all_know = self.hears_everybody() || !self.started || !is_in_rounds;
         if must_all_know && !self.departures.is_empty() && self.telling.is_due(now, SLOWEST_RETRY) {
+            // More than fit in a queue are told a part at a time, each time from another one on.
+            let first = self.told_from % self.departures.len();
+            self.told_from = first + TOLD_AT_ONCE;
+            let from_first = self.departures.values().cycle().skip(first);
+            let told: Vec<&Bytes> = from_first.take(self.departures.len()).collect();
             for site in self.living().map(PeerState::site) {
-                self.departures.values().for_each(|bytes| transport.send(site, Arc::clone(bytes)));
+                told.iter().for_each(|bytes| transport.send(site, Arc::clone(bytes)));
             }
         }
     }

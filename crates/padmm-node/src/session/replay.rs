@@ -78,9 +78,13 @@ impl Session {
                             self.agent.leave_out(site);
                             continue;
                         }
-                        let frame = Frame::Departure { origin: self.origin, lost: site, turn };
-                        let departure = Departure { reporter: self.me(), lost: site, turn };
-                        self.departures.insert(departure, self.outbox.sign(&frame));
+                        // What was said before the start is among the words already.
+                        let me = self.me();
+                        if !self.departures.keys().any(|d| (d.reporter, d.lost) == (me, site)) {
+                            let frame = Frame::Departure { origin: self.origin, lost: site, turn };
+                            let departure = Departure { reporter: me, lost: site, turn };
+                            self.departures.insert(departure, self.outbox.sign(&frame));
+                        }
                         if let Some(peer) = self.peer(site) {
                             (peer.is_lost, peer.is_leaving) = (true, false);
                         }

@@ -49,7 +49,10 @@ impl Session {
         let shown = peer.neighbour.announced.iter().map(|(_, bytes)| *bytes).collect();
         let proof = peer.neighbour.latest.clone();
         let accepted = self.accepted.values().cloned().collect();
-        let ready = self.ready.values().copied().collect();
+        // Who is left behind must not begin: whatever is lost on the way, it never has all words that a start takes. Those on the plan
+        // it gets, because keys come with them.
+        let is_left = peer.is_lost || peer.is_leaving;
+        let ready = if is_left { vec![] } else { self.ready.values().copied().collect() };
         let hello = Frame::Hello { origin: self.origin, proof: proof.is_some(), shown, accepted, ready };
         transport.send(peer.site(), self.outbox.sign(&hello));
         if let Some(proof) = proof {
