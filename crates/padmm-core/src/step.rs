@@ -51,8 +51,8 @@ pub fn smoothing_weight(round: u32) -> f64 {
 /// The sum is formed in the order of `averages`, which is that of the sites, so that all of them find the same bits.
 pub fn mean(averages: &[&PublicVector]) -> PublicVector {
     let mut mean = PublicVector::zeros(averages.first().map_or(0, |first| first.len()));
-    averages.iter().for_each(|average| mean.add_scaled(1.0, average));
-    mean.scale(1.0 / averages.len() as f64);
+    // Each by itself: the sum of what strangers send may be more than a number holds, the mean is not.
+    averages.iter().for_each(|average| mean.add_scaled(1.0 / averages.len() as f64, average));
     mean
 }
 

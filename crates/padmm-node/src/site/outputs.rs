@@ -71,6 +71,10 @@ pub struct RunResult {
     /// Whose averages the model is the mean of, if it is one: the same at all sites whose models are the same.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub averaged_over: Option<Vec<String>>,
+    /// SHA-256 of the coefficients, as little-endian doubles. Sites compare it to know that they keep the same model: one that tells
+    /// two neighbours two averages makes their models differ.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model_sha256: Option<String>,
     /// Payloads that left, repeated ones included.
     pub payloads: u64,
     /// Bytes of all these payloads.
@@ -183,17 +187,25 @@ impl Outputs {
         .and_then(|model| model.with_privacy_noise(outcome.privacy_noise.clone()))
         .map_err(|e| self.failed("model.json", e))?;
         padmm_data::write_model(&self.folder.join("model.json"), &model, true)?;
-        self.write_result(site, session, true)?;
+        let bytes: Vec<u8> = values.as_slice().iter().flat_map(|v| v.to_le_bytes()).collect();
+        self.write_result(site, session, Some(to_hex(&Sha256::digest(bytes))))?;
         crate::fault::at(crate::fault::Point::ModelAfterWrite);
         Ok(())
     }
 
     /// What there is when no neighbour is left.
     pub(super) fn write_partial(&self, site: &Site, session: &Session) -> Result<(), SiteError> {
-        self.write_result(site, session, false)
+        self.write_result(site, session, None)
     }
 
-    fn write_result(&self, site: &Site, session: &Session, finished: bool) -> Result<(), SiteError> {
+    /// With the hash of the model where there is one, which is where the run is finished.
+    fn write_result(
+        &self,
+        site: &Site,
+        session: &Session,
+        model_sha256: Option<String>,
+    ) -> Result<(), SiteError> {
+        let finished = model_sha256.is_some();
         let (payloads, bytes) = {
             let inner = self.lock();
             (inner.payloads, inner.bytes)
@@ -213,6 +225,7 @@ impl Outputs {
             took_part: self.took_part(site, session),
             departures: departures.collect(),
             averaged_over: averaged.filter(|_| finished),
+            model_sha256,
             payloads,
             bytes,
             noise: session.agent().noise_description().to_owned(),
