@@ -9,4 +9,5 @@ mod link;
 mod own_model;
 mod rollback;
 mod session;
+mod start;
 mod which_ledger;
