@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -89,79 +89,44 @@ _PARAMETERS = """
 """
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class _PrivateADMM(BaseEstimator):
     """What both estimators share."""
 
-    def __init__(
-        self,
-        *,
-        epsilon: float = 5.0,
-        delta: float = 1e-4,
-        rounds: int | None = None,
-        decay: float | None = None,
-        algorithm: str = "auto",
-        graph: Any = None,
-        penalty: float | None = None,
-        loss: str = "logistic",
-        loss_width: float | None = None,
-        slope_cap: float | None = None,
-        regularizer: str = "l2",
-        regularization: float = 1e-3,
-        l1_ratio: float | None = None,
-        accountant: str = "exact",
-        sensitivity: str = "record",
-        output: str = "smoothed",
-        tolerance: float | None = None,
-        penalty_growth: float | None = None,
-        rate_growth: float | None = None,
-        even_damping: float | None = None,
-        relaxation: float | None = None,
-        model_bound: float | None = None,
-        weights: str = "auto",
-        n_sites: int = 5,
-        split: str = "even",
-        bounds: Any = None,
-        schema: Schema | None = None,
-        norm_bound: float = 1.0,
-        fit_intercept: bool = True,
-        random_state: Any = None,
-        noise: str = "auto",
-        n_jobs: int | None = None,
-        progress: Any = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.rounds = rounds
-        self.decay = decay
-        self.algorithm = algorithm
-        self.graph = graph
-        self.penalty = penalty
-        self.loss = loss
-        self.loss_width = loss_width
-        self.slope_cap = slope_cap
-        self.regularizer = regularizer
-        self.regularization = regularization
-        self.l1_ratio = l1_ratio
-        self.accountant = accountant
-        self.sensitivity = sensitivity
-        self.output = output
-        self.tolerance = tolerance
-        self.penalty_growth = penalty_growth
-        self.rate_growth = rate_growth
-        self.even_damping = even_damping
-        self.relaxation = relaxation
-        self.model_bound = model_bound
-        self.weights = weights
-        self.n_sites = n_sites
-        self.split = split
-        self.bounds = bounds
-        self.schema = schema
-        self.norm_bound = norm_bound
-        self.fit_intercept = fit_intercept
-        self.random_state = random_state
-        self.noise = noise
-        self.n_jobs = n_jobs
-        self.progress = progress
+    # scikit-learn reads parameters off the constructor, which is made of these.
+    epsilon: float = 5.0
+    delta: float = 1e-4
+    rounds: int | None = None
+    decay: float | None = None
+    algorithm: str = "auto"
+    graph: Any = None
+    penalty: float | None = None
+    loss: str = "logistic"
+    loss_width: float | None = None
+    slope_cap: float | None = None
+    regularizer: str = "l2"
+    regularization: float = 1e-3
+    l1_ratio: float | None = None
+    accountant: str = "exact"
+    sensitivity: str = "record"
+    output: str = "smoothed"
+    tolerance: float | None = None
+    penalty_growth: float | None = None
+    rate_growth: float | None = None
+    even_damping: float | None = None
+    relaxation: float | None = None
+    model_bound: float | None = None
+    weights: str = "auto"
+    n_sites: int = 5
+    split: str = "even"
+    bounds: Any = None
+    schema: Schema | None = None
+    norm_bound: float = 1.0
+    fit_intercept: bool = True
+    random_state: Any = None
+    noise: str = "auto"
+    n_jobs: int | None = None
+    progress: Any = None
 
     # -- settings
 
@@ -438,7 +403,7 @@ class PrivateADMMClassifier(ClassifierMixin, _PrivateADMM):
         """Labels in the schema's words. A label of 0 and 1, or of truth values, means the negative and the positive class."""
         label = schema.label
         if label["kind"] != "binary":
-            raise ValueError("--loss logistic needs binary labels, but the schema's label is numeric")
+            raise ValueError(f"loss={self.loss!r} needs binary labels, but the schema's label is numeric")
         words = {side: [_frames.text_of(v) for v in label[side]] for side in ("negative", "positive")}
         values, codes = np.unique(y, return_inverse=True)
         texts = [_frames.text_of(value) for value in values]
@@ -488,6 +453,7 @@ class PrivateADMMClassifier(ClassifierMixin, _PrivateADMM):
         return tags
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class PrivateADMMRegressor(RegressorMixin, _PrivateADMM):
     """Huber regression that sites train together without showing their records to each other.
 
@@ -505,80 +471,8 @@ class PrivateADMMRegressor(RegressorMixin, _PrivateADMM):
 
     _is_classifier = False
 
-    def __init__(
-        self,
-        *,
-        target_bounds: tuple[float, float] | None = None,
-        epsilon: float = 5.0,
-        delta: float = 1e-4,
-        rounds: int | None = None,
-        decay: float | None = None,
-        algorithm: str = "auto",
-        graph: Any = None,
-        penalty: float | None = None,
-        loss: str = "huber",
-        loss_width: float | None = None,
-        slope_cap: float | None = None,
-        regularizer: str = "l2",
-        regularization: float = 1e-3,
-        l1_ratio: float | None = None,
-        accountant: str = "exact",
-        sensitivity: str = "record",
-        output: str = "smoothed",
-        tolerance: float | None = None,
-        penalty_growth: float | None = None,
-        rate_growth: float | None = None,
-        even_damping: float | None = None,
-        relaxation: float | None = None,
-        model_bound: float | None = None,
-        weights: str = "auto",
-        n_sites: int = 5,
-        split: str = "even",
-        bounds: Any = None,
-        schema: Schema | None = None,
-        norm_bound: float = 1.0,
-        fit_intercept: bool = True,
-        random_state: Any = None,
-        noise: str = "auto",
-        n_jobs: int | None = None,
-        progress: Any = None,
-    ) -> None:
-        super().__init__(
-            epsilon=epsilon,
-            delta=delta,
-            rounds=rounds,
-            decay=decay,
-            algorithm=algorithm,
-            graph=graph,
-            penalty=penalty,
-            loss=loss,
-            loss_width=loss_width,
-            slope_cap=slope_cap,
-            regularizer=regularizer,
-            regularization=regularization,
-            l1_ratio=l1_ratio,
-            accountant=accountant,
-            sensitivity=sensitivity,
-            output=output,
-            tolerance=tolerance,
-            penalty_growth=penalty_growth,
-            rate_growth=rate_growth,
-            even_damping=even_damping,
-            relaxation=relaxation,
-            model_bound=model_bound,
-            weights=weights,
-            n_sites=n_sites,
-            split=split,
-            bounds=bounds,
-            schema=schema,
-            norm_bound=norm_bound,
-            fit_intercept=fit_intercept,
-            random_state=random_state,
-            noise=noise,
-            n_jobs=n_jobs,
-            progress=progress,
-        )
-        self.target_bounds = target_bounds
+    target_bounds: tuple[float, float] | None = None
+    loss: str = "huber"
 
     def fit(self, X: Any, y: Any, sites: Any = None) -> PrivateADMMRegressor:
         """Trains on rows of ``X`` with numbers ``y``; ``sites`` names each row's site, or a column of ``X`` that does."""
@@ -603,7 +497,7 @@ class PrivateADMMRegressor(RegressorMixin, _PrivateADMM):
 
     def _table_labels(self, y: np.ndarray, schema: Schema) -> np.ndarray:
         if schema.label["kind"] != "numeric":
-            raise ValueError("--loss huber needs numeric labels, but the schema's label is binary")
+            raise ValueError(f"loss={self.loss!r} needs numeric labels, but the schema's label is binary")
         return np.asarray(y, dtype=np.float64)
 
     def _label_span(self, schema: Schema) -> float:

@@ -197,13 +197,13 @@ def simulate(
     by_site = dataset == "heart"
     if data is None:
         if schema is not None:
-            raise ValueError("--schema goes with --data FILE; a shipped data set brings its own schema")
+            raise ValueError("schema= goes with data=; a shipped data set brings its own schema")
         source["dataset"] = dataset
     elif dataset is not None:
         raise ValueError("the plan names both a dataset and a data file: keep one")
     elif isinstance(data, (str, Path)):
         if schema is None:
-            raise ValueError(f"--data {data} needs --schema FILE: `padmm schema draft {data}` drafts one")
+            raise ValueError(f"data={str(data)!r} needs schema=: `padmm schema draft {data}` drafts one")
         if isinstance(schema, Schema):
             source["encoded"], source["name"] = schema._inner.encode_file(str(data), "train"), str(data)
         else:
