@@ -20,7 +20,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use padmm_commands::about;
-use padmm_commands::cmd::{account, advise, data, evaluate, own, predict, schema};
+use padmm_commands::cmd::{self as shared, Shared};
 use padmm_commands::terminal::{exit_code, refuse_flags};
 
 /// Differentially private ADMM between sites that may not pool their records.
@@ -43,22 +43,10 @@ enum Command {
     Demo(cmd::demo::Args),
     /// What can be run, what each algorithm needs and what it guarantees
     Algorithms(cmd::algorithms::Args),
-    #[command(about = about::ACCOUNT)]
-    Account(account::Args),
-    #[command(about = about::ADVISE)]
-    Advise(Box<advise::Args>),
     /// What the convergence theorems say about a network, and whether they say anything
     Theory(cmd::theory::Args),
-    #[command(about = about::DATA)]
-    Data(data::Args),
-    #[command(about = about::SCHEMA)]
-    Schema(schema::Args),
-    #[command(about = about::PREDICT)]
-    Predict(predict::Args),
-    #[command(about = about::EVALUATE)]
-    Evaluate(evaluate::Args),
-    #[command(about = about::OWN)]
-    Own(own::Args),
+    #[command(flatten)]
+    Shared(Shared),
 }
 
 /// The command, from its arguments to its exit code.
@@ -81,14 +69,8 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Report(args) => cmd::report::run(&args),
         Command::Demo(args) => return cmd::demo::run(&args),
         Command::Algorithms(args) => cmd::algorithms::run(&args),
-        Command::Account(args) => account::run(&args),
-        Command::Advise(args) => advise::run(*args),
         Command::Theory(args) => cmd::theory::run(args),
-        Command::Data(args) => data::run(args),
-        Command::Schema(args) => schema::run(args),
-        Command::Predict(args) => predict::run(args),
-        Command::Evaluate(args) => evaluate::run(args),
-        Command::Own(args) => own::run(&args),
+        Command::Shared(command) => shared::run(command),
     }?;
     Ok(ExitCode::SUCCESS)
 }

@@ -16,7 +16,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use padmm_commands::about;
-use padmm_commands::cmd::{account, advise, data, evaluate, own, predict, schema};
+use padmm_commands::cmd::{self as shared, Shared};
 use padmm_commands::terminal::{exit_code, refuse_flags};
 use padmm_core::settings::plan_settings;
 use test_hooks::TestHooks;
@@ -43,20 +43,8 @@ enum Command {
     Audit(cmd::audit::Args),
     #[command(about = about::DEMO)]
     Demo(cmd::demo::Args),
-    #[command(about = about::ACCOUNT)]
-    Account(account::Args),
-    #[command(about = about::ADVISE)]
-    Advise(Box<advise::Args>),
-    #[command(about = about::DATA)]
-    Data(data::Args),
-    #[command(about = about::SCHEMA)]
-    Schema(schema::Args),
-    #[command(about = about::PREDICT)]
-    Predict(predict::Args),
-    #[command(about = about::EVALUATE)]
-    Evaluate(evaluate::Args),
-    #[command(about = about::OWN)]
-    Own(own::Args),
+    #[command(flatten)]
+    Shared(Shared),
 }
 
 /// The command as it is shipped.
@@ -84,13 +72,7 @@ fn run(command: Command, hooks: &TestHooks) -> anyhow::Result<ExitCode> {
         Command::Plan(args) => cmd::plan::run(*args),
         Command::Ledger(args) => cmd::ledger::run(args),
         Command::Demo(args) => cmd::demo::run(&args, hooks),
-        Command::Account(args) => account::run(&args),
-        Command::Advise(args) => advise::run(*args),
-        Command::Data(args) => data::run(args),
-        Command::Schema(args) => schema::run(args),
-        Command::Predict(args) => predict::run(args),
-        Command::Evaluate(args) => evaluate::run(args),
-        Command::Own(args) => own::run(&args),
+        Command::Shared(command) => shared::run(command),
     }?;
     Ok(ExitCode::SUCCESS)
 }
