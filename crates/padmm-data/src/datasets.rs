@@ -11,6 +11,7 @@ use crate::{DataError, Loaded, Source, load};
 ///
 /// # Errors
 /// None in a program that was built whole.
+#[cfg(feature = "adult")]
 pub fn adult() -> Result<Loaded, DataError> {
     load(&Source::Shipped("adult".to_owned()))
 }

@@ -51,7 +51,7 @@ pub enum DataError {
     #[error("{}: {problem}", path.display())]
     Model { path: PathBuf, problem: ModelError },
     /// A data set was named that is not built in.
-    #[error("there is no shipped data set named `{name}`; the names are {known}")]
+    #[error("no data set named `{name}` is built into this program; there is {known}")]
     UnknownSet {
         name: String,
         /// The names of all shipped sets, separated by commas.

@@ -43,7 +43,8 @@ pub struct ShippedFile {
 
 const LICENCE: &str = "Creative Commons Attribution 4.0 International (CC BY 4.0)";
 
-static SETS: [ShippedSet; 2] = [
+static SETS: &[ShippedSet] = &[
+    #[cfg(feature = "adult")]
     ShippedSet {
         name: "adult",
         title: "Adult (Census Income)",
@@ -142,7 +143,7 @@ static SETS: [ShippedSet; 2] = [
 
 /// Every data set that is built in, in the order of listings.
 pub fn shipped() -> &'static [ShippedSet] {
-    &SETS
+    SETS
 }
 
 /// The shipped set of this name.

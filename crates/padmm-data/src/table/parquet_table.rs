@@ -7,7 +7,6 @@ use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
 use std::fs::File;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 /// A Parquet file of which only the footer has been read.
@@ -76,11 +75,36 @@ impl ParquetTable {
 }
 
 /// Runs one step of the reader. Damaged metadata makes it panic in places; that is an error about the file too.
+#[cfg(panic = "unwind")]
 fn guarded<T>(path: &Path, step: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, DataError> {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
     match catch_unwind(AssertUnwindSafe(step)) {
         Ok(result) => result.map_err(|error| damaged(path, &error)),
         Err(_) => Err(DataError::Parquet { path: path.to_owned(), problem: DAMAGED.to_owned() }),
     }
+}
+
+/// In a program whose panics cannot be caught (the profile `dist`), the same error is the last that it says.
+#[cfg(panic = "abort")]
+fn guarded<T>(path: &Path, step: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, DataError> {
+    use std::cell::RefCell;
+    use std::sync::Once;
+
+    thread_local!(static READING: RefCell<Option<PathBuf>> = const { RefCell::new(None) });
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let usual = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            let Some(path) = READING.take() else { return usual(panic) };
+            eprintln!("error: {}", DataError::Parquet { path, problem: DAMAGED.to_owned() });
+            std::process::exit(2);
+        }));
+    });
+    READING.set(Some(path.to_owned()));
+    let result = step();
+    READING.set(None);
+    result.map_err(|error| damaged(path, &error))
 }
 
 /// The reader's first line of complaint; it speaks of pages and encodings, never of cells.
@@ -89,9 +113,19 @@ fn damaged(path: &Path, error: &ParquetError) -> DataError {
     DataError::Parquet { path: path.to_owned(), problem }
 }
 
-/// [`text`], also where a date is so far off that the library panics as it writes it: a record must not end the program.
+/// Days from 1970 that a date is written for, in both directions; some 257,000 years.
+const MOST_DAYS: i64 = 94_000_000;
+const SECONDS_A_DAY: i64 = 86_400;
+
+/// [`text`], but for dates that are so far off that the library panics where it writes them: a record must not end the program.
 fn plain(field: &Field) -> Option<Option<String>> {
-    catch_unwind(AssertUnwindSafe(|| text(field))).ok().flatten()
+    let days = match field {
+        Field::Date(days) => i64::from(*days),
+        Field::TimestampMillis(time) => time / 1_000 / SECONDS_A_DAY,
+        Field::TimestampMicros(time) => time / 1_000_000 / SECONDS_A_DAY,
+        _ => 0,
+    };
+    if days.abs() > MOST_DAYS { None } else { text(field) }
 }
 
 /// The text that a CSV file would hold: `Some(None)` is a missing cell, `None` not a plain value.
