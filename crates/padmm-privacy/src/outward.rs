@@ -1,9 +1,8 @@
 //! Arithmetic whose names say which way it rounds.
 //!
-//! The basic operations of IEEE 754 are correctly rounded, so the neighbour of a computed result in the named direction
-//! is a bound of the true one. `exp`, `ln` and `pow` come from the portable `libm`, whose documented error is below one
-//! unit in the last place; they move two neighbours. Results that are exactly zero because an operand is zero stay
-//! zero, so that an empty sum costs nothing. NaN stays NaN.
+//! The basic operations of IEEE 754 are correctly rounded, so the neighbour of a computed result in the named direction is a bound of the
+//! true one. `exp`, `ln` and `pow` come from the portable `libm`, whose documented error is below one unit in the last place; they move two
+//! neighbours. Results that are exactly zero because an operand is zero stay zero, so that an empty sum costs nothing. NaN stays NaN.
 
 #![allow(clippy::float_cmp, reason = "what is meant is equality to the bit")]
 

@@ -87,7 +87,6 @@ impl Promise {
 
     /// Under which conditions it holds, and what it does not cover.
     pub fn conditions(&self) -> String {
-        let Self { stopping, .. } = self;
         let noise = if self.noise_is_exact {
             "The promise holds if the site runs the program as it is shipped, with exact noise."
         } else {
@@ -96,8 +95,8 @@ impl Promise {
              data."
         };
         format!(
-            "{noise} {stopping} How long computations take is not covered, and neither is anybody with access to the site's \
-             machine."
+            "{noise} {} How long computations take is not covered, and neither is anybody with access to the site's machine.",
+            self.stopping
         )
     }
 }

@@ -52,8 +52,8 @@ pub struct PrivacyReport {
     pub epsilon_exact: f64,
     /// The theorem behind `epsilon_exact`.
     pub exact_method: ExactMethod,
-    /// For comparison with publications: epsilon at `delta` by the paper's conversion; for pure mechanisms, whose
-    /// publications add up epsilons, that sum (it holds at delta = 0).
+    /// For comparison with publications: epsilon at `delta` by the paper's conversion; for pure mechanisms, whose publications add up
+    /// epsilons, that sum (it holds at delta = 0).
     pub epsilon_paper: f64,
     /// For the whole run, `delta_slack` included.
     pub delta: f64,
@@ -71,8 +71,7 @@ pub struct PrivacyReport {
     pub noise_multiplier_first: f64,
     /// Last round's noise in units of the sensitivity: `noise_std_last / sensitivity`.
     pub noise_multiplier_last: f64,
-    /// L2 sensitivity of one release, the grid's share included; for noise on the objective, how far a record moves the
-    /// gradient.
+    /// L2 sensitivity of one release, the grid's share included; for noise on the objective, how far a record moves the gradient.
     pub sensitivity: f64,
     /// Whether `sensitivity` is derived for one record or taken from the paper.
     pub sensitivity_basis: SensitivityBasis,

@@ -88,10 +88,7 @@ fn rounded(value: f64, direction: Direction) -> String {
 /// A number that is not negative, with so many decimals.
 fn decimal(value: f64, decimals: usize, direction: Direction) -> String {
     let nearest = format!("{value:.decimals$}");
-    match is_outward(&nearest, value, direction) {
-        true => nearest,
-        false => moved(&nearest, direction),
-    }
+    if is_outward(&nearest, value, direction) { nearest } else { moved(&nearest, direction) }
 }
 
 /// A number that is not negative, with four digits and an exponent.

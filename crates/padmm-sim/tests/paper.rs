@@ -25,7 +25,8 @@ use padmm_core::solver::Solver;
 use padmm_core::step;
 use padmm_data::{Source, load};
 use padmm_privacy::{
-    Delta, Drawn, Event, PublicVector, Schedule, ZcdpRho, gdp_epsilon, outward, paper_epsilon, rho_to_mu,
+    Computed, Delta, Drawn, Event, PublicVector, Schedule, ZcdpRho, gdp_epsilon, outward, paper_epsilon,
+    rho_to_mu,
 };
 use padmm_sim::{Holdout, PreparedSimulation, Record, SimulationPlan, Split, simulate};
 
@@ -360,8 +361,11 @@ fn algorithm_uses_nothing_private_from_the_round_before() {
                 warm_start: &mut nonsense,
                 tolerance: calibration.tolerance,
             };
-            let certified =
-                shadow.compute(round, &Drawn::visible(round, vec![]), local).unwrap().into_point().unwrap();
+            let Computed::Point(certified) =
+                shadow.compute(round, &Drawn::visible(round, vec![]), local).unwrap()
+            else {
+                panic!("these agents solve")
+            };
             let x = unnoised(&world, i, round, &agents[i], &noise[i]);
             let step = 2f64.powi(calibration.noise.as_ref().unwrap().grid_exponent(round).unwrap());
             let allowed =

@@ -5,6 +5,7 @@ use padmm_privacy::{
 };
 
 use super::gamma::{gamma_integers, gamma_norm_vector};
+use super::point_of;
 use super::pure_schedule::{OUTPUT_GRID_BITS, PureSchedule, PureTarget};
 use super::refusal::missing_round;
 
@@ -54,7 +55,7 @@ impl Mechanism for GammaOutput {
     }
 
     fn seal(&self, round: u32, computed: Computed, drawn: Drawn) -> Result<Payload, PrivacyError> {
-        let certified = computed.into_point()?;
+        let certified = point_of(computed)?;
         self.describe(round)?;
         if drawn.round() != round {
             return Err(PrivacyError::ForeignNoise { round });

@@ -16,3 +16,10 @@ pub use objective::ObjectivePerturbation;
 pub use objective_inputs::ObjectiveInputs;
 pub use pure_schedule::{PureRequest, PureSchedule, PureStep, PureTarget};
 pub use unprotected::Unprotected;
+
+use padmm_privacy::{Certified, Computed, PrivacyError};
+
+/// The point that was computed, for a mechanism that releases one.
+fn point_of(computed: Computed) -> Result<Certified, PrivacyError> {
+    if let Computed::Point(certified) = computed { Ok(certified) } else { Err(PrivacyError::WrongKind) }
+}

@@ -8,7 +8,7 @@ use padmm_privacy::{
 
 use super::gamma::{gamma_integers, gamma_norm_vector, standard_normals};
 use super::refusal::missing_round;
-use super::{GaussianObjectiveSchedule, PureSchedule, PureTarget};
+use super::{GaussianObjectiveSchedule, PureSchedule, PureTarget, point_of};
 
 /// A release may be this many times (a power of two) larger than the noise makes it, and still fits the grid.
 const RANGE_BITS: i32 = 17;
@@ -122,7 +122,7 @@ impl Mechanism for ObjectivePerturbation {
     }
 
     fn seal(&self, round: u32, computed: Computed, drawn: Drawn) -> Result<Payload, PrivacyError> {
-        let certified = computed.into_point()?;
+        let certified = point_of(computed)?;
         self.describe(round)?;
         if drawn.round() != round {
             return Err(PrivacyError::ForeignNoise { round });

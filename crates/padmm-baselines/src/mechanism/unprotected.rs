@@ -4,6 +4,8 @@ use padmm_privacy::{
     Computed, Drawn, Event, Mechanism, NoiseSource, Payload, PrivacyError, PrivacyReport, require,
 };
 
+use super::point_of;
+
 /// Releases the point as it is. Its event is [`Event::NonPrivate`], which every accountant and every capped ledger refuses.
 #[derive(Debug, Clone)]
 pub struct Unprotected {
@@ -28,7 +30,7 @@ impl Mechanism for Unprotected {
     }
 
     fn seal(&self, round: u32, computed: Computed, drawn: Drawn) -> Result<Payload, PrivacyError> {
-        let certified = computed.into_point()?;
+        let certified = point_of(computed)?;
         if drawn.round() != round {
             return Err(PrivacyError::ForeignNoise { round });
         }

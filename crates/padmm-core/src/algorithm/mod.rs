@@ -273,7 +273,10 @@ mod tests {
             let objective = Objective::new(&parts, loss, &problem.penalty, &[], quadratic);
             let local =
                 Local { problem: &problem, solver: &mut solver, warm_start: &mut warm_start, tolerance };
-            local.solve(1, objective).map(|computed| computed.into_point().expect("a solve gives a point"))
+            local.solve(1, objective).map(|computed| match computed {
+                Computed::Point(certified) => certified,
+                Computed::Sum(_) => panic!("a solve gives a point"),
+            })
         };
         let stalled = solve(None, f64::NAN).unwrap_err();
         assert!(matches!(stalled, AgentError::ToleranceNotReached { .. }), "{stalled}");

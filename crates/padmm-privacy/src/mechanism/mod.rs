@@ -35,8 +35,8 @@ pub trait Mechanism: Send {
     /// The guarantee over all rounds; `None` if there is none.
     fn report(&self) -> Option<PrivacyReport>;
 
-    /// Whether the guarantee holds for the very bytes that leave, finite precision of noise and solver included. Where it
-    /// does not, the mechanism is for comparison in simulation.
+    /// Whether the guarantee holds for the very bytes that leave, finite precision of noise and solver included. Where it does not, the
+    /// mechanism is for comparison in simulation.
     fn is_exact(&self) -> bool;
 }
 
@@ -62,13 +62,6 @@ pub enum Computed {
     Point(Certified),
     /// Added up from terms that are bounded one by one.
     Sum(ClippedSum),
-}
-
-impl Computed {
-    /// The point, for a mechanism that releases one.
-    pub fn into_point(self) -> Result<Certified, PrivacyError> {
-        if let Self::Point(certified) = self { Ok(certified) } else { Err(PrivacyError::WrongKind) }
-    }
 }
 
 impl From<Certified> for Computed {

@@ -1,6 +1,7 @@
 //! What a site computes from its records: sums in which every record's term is clipped last, on integers (`padmm-privacy`'s
 //! [`ClippedSum`] and [`WhitenedRows`]). For the guarantee it is enough that every record has one term, made of it and of what is public.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use padmm_privacy::{ClippedSum, RecordRows, Terms, WhitenedRows, Workers};
@@ -17,31 +18,67 @@ use crate::vector::{Simd, dot, simd};
 
 /// Σ of every record's `(y a, (1−y) a, a_num²)/Φ`.
 pub(super) fn moments(problem: &LocalProblem, layout: &Layout) -> ClippedSum {
-    let (data, p, link) = (&*problem.data, layout.n_features, Link::of(problem.loss));
-    let empty = || ClippedSum::new(Terms::NonNegative, layout.n_moments(), data.n_records());
+    let empty = || ClippedSum::new(Terms::NonNegative, layout.n_moments(), problem.data.n_records());
     let sum = problem.part().tasks().collect::<Vec<_>>().into_par_iter().map(|range| {
-        let (mut sum, mut places, mut values) = (empty(), vec![], vec![]);
-        let numbers = |from: usize| (from..from + layout.n_numeric).map(|j| j as u32);
-        for r in range {
-            let row = data.row(r);
-            let y = link.unit_label(row.label);
-            // Numbers with label 1 come first and have no place; the places of what follows ascend.
-            places.clear();
-            places.extend_from_slice(row.hot);
-            places.extend(numbers(p));
-            places.extend(row.hot.iter().map(|j| j + p as u32));
-            places.extend(numbers(2 * p));
-            values.clear();
-            for share in [y, 1.0 - y] {
-                values.extend(row.numeric.iter().map(|v| share * row.scale * v));
-                values.resize(values.len() + row.hot.len(), share * row.scale);
-            }
-            values.extend(row.numeric.iter().map(|v| row.scale * v * (row.scale * v)));
-            sum.add_at(1.0 / layout.moment_bound(), &places, &values);
-        }
-        sum
+        simd(
+            #[inline(always)]
+            || {
+                let mut sum = empty();
+                if 2 * layout.n_numeric >= layout.n_features {
+                    add_whole_moments(problem, layout, range, &mut sum);
+                } else {
+                    add_moments(problem, layout, range, &mut sum);
+                }
+                sum
+            },
+        )
     });
     sum.reduce(empty, merged)
+}
+
+/// Adds the moments of records most of whose entries may be zero.
+#[inline(always)]
+fn add_moments(problem: &LocalProblem, layout: &Layout, range: Range<usize>, sum: &mut ClippedSum) {
+    let (data, p, link) = (&*problem.data, layout.n_features, Link::of(problem.loss));
+    let numbers = |from: usize| (from..from + layout.n_numeric).map(|j| j as u32);
+    let (mut places, mut values) = (vec![], vec![]);
+    for r in range {
+        let row = data.row(r);
+        let y = link.unit_label(row.label);
+        // Numbers with label 1 come first and have no place; the places of what follows ascend.
+        places.clear();
+        places.extend_from_slice(row.hot);
+        places.extend(numbers(p));
+        places.extend(row.hot.iter().map(|j| j + p as u32));
+        places.extend(numbers(2 * p));
+        values.clear();
+        for share in [y, 1.0 - y] {
+            values.extend(row.numeric.iter().map(|v| share * row.scale * v));
+            values.resize(values.len() + row.hot.len(), share * row.scale);
+        }
+        values.extend(row.numeric.iter().map(|v| row.scale * v * (row.scale * v)));
+        sum.add_at(1.0 / layout.moment_bound(), &places, &values);
+    }
+}
+
+/// The same for records of numbers. Gain: of 50 numbers each, half the time.
+#[inline(always)]
+fn add_whole_moments(problem: &LocalProblem, layout: &Layout, range: Range<usize>, sum: &mut ClippedSum) {
+    let (data, p, link) = (&*problem.data, layout.n_features, Link::of(problem.loss));
+    let mut values = vec![0.0; layout.n_moments()];
+    for r in range {
+        let row = data.row(r);
+        let y = link.unit_label(row.label);
+        let (of_labels, squares) = values.split_at_mut(2 * p);
+        for (of_label, share) in of_labels.chunks_exact_mut(p).zip([y, 1.0 - y]) {
+            let (numbers, ones) = of_label.split_at_mut(layout.n_numeric);
+            numbers.iter_mut().zip(row.numeric).for_each(|(value, v)| *value = share * row.scale * v);
+            ones.fill(0.0);
+            row.hot.iter().for_each(|&j| ones[j as usize - layout.n_numeric] = share * row.scale);
+        }
+        squares.iter_mut().zip(row.numeric).for_each(|(value, v)| *value = row.scale * v * (row.scale * v));
+        sum.add(1.0 / layout.moment_bound(), &values);
+    }
 }
 
 /// `L⁻¹`, column by column.

@@ -56,20 +56,27 @@ impl MatrixEncoder<'_> {
         records: &mut Dataset,
     ) -> Result<(), SchemaError> {
         let mut n_values = 0;
-        for (j, value) in values.into_iter().enumerate() {
-            n_values = j + 1;
-            let Some(&(lower, upper)) = self.bounds.get(j) else { continue };
-            let column = || self.schema.columns[j].name.clone();
-            if !value.is_finite() {
-                return Err(SchemaError::NotANumber { row, column: column() });
+        for value in values {
+            if let Some(kept) = self.numeric.get_mut(n_values) {
+                *kept = value;
             }
-            if self.schema.on_out_of_range == RangeRule::Error && !(lower..=upper).contains(&value) {
-                return Err(SchemaError::OutOfRange { row, column: column() });
-            }
-            self.numeric[j] = to_unit(value, lower, upper);
+            n_values += 1;
         }
         if n_values != self.bounds.len() {
             return Err(SchemaError::Ragged { row, expected: self.bounds.len(), found: n_values });
+        }
+        let name = |j: usize| self.schema.columns[j].name.clone();
+        if let Some(j) = self.numeric.iter().position(|value| !value.is_finite()) {
+            return Err(SchemaError::NotANumber { row, column: name(j) });
+        }
+        if self.schema.on_out_of_range == RangeRule::Error {
+            let mut bounded = self.numeric.iter().zip(&self.bounds);
+            if let Some(j) = bounded.position(|(value, (lower, upper))| !(lower..=upper).contains(&value)) {
+                return Err(SchemaError::OutOfRange { row, column: name(j) });
+            }
+        }
+        for (value, (lower, upper)) in self.numeric.iter_mut().zip(&self.bounds) {
+            *value = to_unit(*value, *lower, *upper);
         }
         records.push(&self.numeric, &self.hot, label);
         Ok(())
