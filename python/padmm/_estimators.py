@@ -30,7 +30,7 @@ __all__ = ["PrivateADMMClassifier", "PrivateADMMRegressor"]
 
 # Parameters that a plan has under the same name.
 _OF_THE_PLAN = (
-    "epsilon delta rounds decay algorithm penalty loss loss_width slope_cap regularizer regularization l1_ratio "
+    "epsilon delta rounds decay algorithm penalty loss loss_width quantile_level slope_cap regularizer regularization l1_ratio "
     "accountant sensitivity output tolerance penalty_growth rate_growth even_damping relaxation "
     "model_bound weights"
 ).split()
@@ -56,7 +56,9 @@ _PARAMETERS = """
     loss : str
         {losses}
     loss_width : float, optional
-        Width of ``huber`` and ``huberized-hinge``.
+        Width of ``huber``, ``huberized-hinge`` and ``quantile``.
+    quantile_level : float, optional
+        Level of ``quantile``: the part of the labels that lies below the prediction; 0.5, the median, if it is not given.
     slope_cap : float, optional
         Caps a record's gradient at this length by capping the slope of its loss, in place of scaling its row down to ``norm_bound``.
         Rows then count as long as they are, and ``X @ coef_ + intercept_`` is the decision function within the bounds.
@@ -103,6 +105,7 @@ class _PrivateADMM(BaseEstimator):
     penalty: float | None = None
     loss: str = "logistic"
     loss_width: float | None = None
+    quantile_level: float | None = None
     slope_cap: float | None = None
     regularizer: str = "l2"
     regularization: float = 1e-3
@@ -455,10 +458,12 @@ class PrivateADMMClassifier(ClassifierMixin, _PrivateADMM):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class PrivateADMMRegressor(RegressorMixin, _PrivateADMM):
-    """Huber regression that sites train together without showing their records to each other.
+    """Regression that sites train together without showing their records to each other: of means, of quantiles or of counts.
 
     ``target_bounds`` are public bounds of ``y``; values outside are clipped. Without them they are taken from the data, with a
-    ``DataBoundsWarning``. Learned attributes are those of :class:`PrivateADMMClassifier`, without ``classes_``.
+    ``DataBoundsWarning``. Counts (``loss='poisson'``) go from 0 up to the upper bound; there ``coef_`` and ``intercept_`` give the
+    logarithm of the expected count, and ``predict`` the expected count, at most the upper bound. Learned attributes are those of
+    :class:`PrivateADMMClassifier`, without ``classes_``.
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
@@ -489,6 +494,9 @@ class PrivateADMMRegressor(RegressorMixin, _PrivateADMM):
             lower, upper = known.get("lower", 0.0), known.get("upper", 1.0)
         else:
             lower, upper = bounds_in(y) if self.target_bounds is None else map(float, self.target_bounds)
+            if self.target_bounds is None and self.loss == "poisson":
+                # Counts start at zero, whether or not one of them is.
+                lower, upper = 0.0, max(upper, 1.0)
 
         def label(names: Sequence[str]) -> dict[str, Any]:
             return {"column": unused_name("y", names), "kind": "numeric", "lower": lower, "upper": upper}
@@ -501,18 +509,18 @@ class PrivateADMMRegressor(RegressorMixin, _PrivateADMM):
         return np.asarray(y, dtype=np.float64)
 
     def _label_span(self, schema: Schema) -> float:
-        return float(schema.label["upper"] - schema.label["lower"])
+        # Margins of counts are logarithms, whatever the bounds are.
+        return 1.0 if self.model_.is_count else float(schema.label["upper"] - schema.label["lower"])
 
     def _set_linear(self, weights: np.ndarray, intercept: float, schema: Schema) -> None:
-        lower, upper = schema.label["lower"], schema.label["upper"]
-        self.coef_ = weights * (upper - lower)
-        self.intercept_ = lower + intercept * (upper - lower)
+        lower = 0.0 if self.model_.is_count else schema.label["lower"]
+        self.coef_ = weights * self._label_span(schema)
+        self.intercept_ = lower + intercept * self._label_span(schema)
 
     def predict(self, X: Any) -> np.ndarray:
-        """Numbers in the unit of ``y``."""
+        """Numbers in the unit of ``y``: of counts the expected one."""
         margins = self._margins(X)
-        label = self.model_.schema.label
-        return label["lower"] + margins * (label["upper"] - label["lower"])
+        return self.model_._numbers(margins)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -525,19 +533,19 @@ PrivateADMMClassifier.__doc__ = (PrivateADMMClassifier.__doc__ or "") + _PARAMET
     losses="``logistic``, ``hinge`` or ``huberized-hinge``."
 )
 PrivateADMMRegressor.__doc__ = (PrivateADMMRegressor.__doc__ or "") + _PARAMETERS.format(
-    losses="``huber``; without privacy (``algorithm='admm'``) also ``squared``."
+    losses="``huber``, ``quantile`` or ``poisson``; without privacy (``algorithm='admm'``) also ``squared``."
 )
 
 
 def from_model(model: Model) -> Any:
     """An estimator that predicts as ``model`` does."""
     estimator: Any
+    loss = model.loss.split(" ")[0]
     if model.is_classifier:
-        loss = model.loss.split(" ")[0]
         estimator = PrivateADMMClassifier(schema=model.schema, loss=loss)
         estimator.classes_ = np.array(model.classes, dtype=object)
     else:
-        estimator = PrivateADMMRegressor(schema=model.schema)
+        estimator = PrivateADMMRegressor(schema=model.schema, loss=loss)
     kept = [c["name"] for c in model.schema.to_dict()["columns"] if c["kind"] != "ignored"]
     estimator.n_features_in_ = len(kept)
     estimator.feature_names_in_ = np.asarray(kept, dtype=object)

@@ -60,6 +60,11 @@ class Model:
         return self._inner.classes is not None
 
     @property
+    def is_count(self) -> bool:
+        """Whether counts are predicted: the margin is the logarithm of the expected one."""
+        return self.loss.startswith("poisson")
+
+    @property
     def classes(self) -> tuple[str, str] | None:
         """What is predicted, the negative class first; none for regression."""
         return self._inner.classes
@@ -149,16 +154,20 @@ class Model:
         return np.column_stack([1.0 - positive, positive])
 
     def predict(self, table: Any) -> np.ndarray:
-        """Classes as the schema writes them, or numbers in the label's own unit. A row that the schema drops has none."""
+        """Classes as the schema writes them, or numbers in the label's own unit, of counts the expected one. A row that the schema
+        drops has none."""
         margins = self.decision_function(table)
         if self.classes is None:
-            numbers = self._inner.numbers(margins)
-            assert numbers is not None
-            return numbers
+            return self._numbers(margins)
         # A margin of exactly zero counts as negative, as in the accuracy.
         found = np.array(self.classes, dtype=object)[(margins > 0).astype(int)]
         found[np.isnan(margins)] = None
         return found
+
+    def _numbers(self, margins: np.ndarray) -> np.ndarray:
+        numbers = self._inner.numbers(margins)
+        assert numbers is not None, "a classifier predicts no numbers"
+        return numbers
 
     def to_sklearn(self) -> Any:
         """A fitted scikit-learn estimator that predicts the same: it takes frames with the schema's columns."""

@@ -89,6 +89,12 @@ def export(model: Model, path: str | Path | None) -> Any:
             "Div", build.constant([[1.0]]), build.node("Add", build.constant([[1.0]]), grown), name="probability"
         )
         outputs.append(helper.make_tensor_value_info("probability", double, [None, 1]))
+    elif model.is_count:
+        # The expected count. What is not more than the cap is kept, so that NaN is.
+        cap = build.constant([[float(schema["label"]["upper"])]])
+        grown = build.node("Exp", margin)
+        build.node("Where", build.node("Greater", grown, cap), cap, grown, name="prediction")
+        outputs.append(helper.make_tensor_value_info("prediction", double, [None, 1]))
     elif not model.is_classifier:
         label = schema["label"]
         grown = build.node("Mul", margin, build.constant([[label["upper"] - label["lower"]]]))

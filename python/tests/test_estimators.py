@@ -263,6 +263,72 @@ def test_all_algorithms_fit(two_classes):
         assert not hasattr(model, "predict_proba") and model.score(X, y) > 0.6
 
 
+def skewed(n, seed=3):
+    """Rows between 0 and 1 with a number whose spread grows with its mean, and a count."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(0, 1, (n, 3))
+    number = 10 + 4 * X[:, 0] + (0.5 + X[:, 1]) * rng.standard_normal(n)
+    return X, number, rng.poisson(np.exp(0.2 + 1.5 * X[:, 0] - X[:, 2])).astype(float)
+
+
+def regressor(**settings):
+    return PrivateADMMRegressor(**{"bounds": (0, 1), "norm_bound": 2.0, "random_state": 0, **settings})
+
+
+@pytest.mark.parametrize("algorithm", ["consensus-newton", "private-gradient", "p-admm"])
+def test_a_quantile_has_its_part_of_the_labels_below(algorithm):
+    X, y, _ = skewed(6000)
+    # P-ADMM needs more for so few records.
+    epsilon = 100 if algorithm == "p-admm" else 5
+    for level in (0.5, 0.9):
+        model = regressor(
+            loss="quantile", quantile_level=level, algorithm=algorithm, target_bounds=(5, 20), epsilon=epsilon
+        ).fit(X, y)
+        assert abs(np.mean(y < model.predict(X)) - level) < 0.06
+        assert model.privacy_.valid and model.model_.loss.startswith("quantile (level")
+    assert np.allclose(X @ model.coef_ + model.intercept_, model.predict(X))
+
+
+def test_the_spread_of_a_quantile_is_seen_in_its_coefficients():
+    X, y, _ = skewed(6000)
+    of = lambda level: regressor(loss="quantile", quantile_level=level, target_bounds=(5, 20)).fit(X, y)  # noqa: E731
+    # The second column moves no mean, and the quantiles apart.
+    assert of(0.9).coef_[1] > of(0.5).coef_[1] + 0.5
+
+
+@pytest.mark.parametrize("algorithm", ["consensus-newton", "private-gradient", "p-admm"])
+def test_a_count_is_predicted_as_the_expected_one(algorithm):
+    X, _, y = skewed(6000)
+    model = regressor(loss="poisson", algorithm=algorithm, target_bounds=(0, 15)).fit(X, y)
+    assert model.privacy_.valid
+    linear = X @ model.coef_ + model.intercept_
+    assert np.allclose(model.predict(X), np.minimum(np.exp(linear), 15))
+    deviance = lambda mean: 2 * np.mean(np.where(y > 0, y * np.log(np.maximum(y, 1e-9) / mean), 0) - y + mean)  # noqa: E731
+    least = deviance(np.exp(0.2 + 1.5 * X[:, 0] - X[:, 2]))
+    constant = deviance(np.full(len(y), y.mean()))
+    kept = (constant - deviance(model.predict(X))) / (constant - least)
+    # What it keeps of the gain over a constant; gradients without a metric step by the cap, which is far above these counts.
+    assert kept > {"consensus-newton": 0.95, "p-admm": 0.7, "private-gradient": 0.2}[algorithm], kept
+    again = padmm.Model.from_json(model.model_.to_json()).to_sklearn()
+    assert np.array_equal(again.predict(X), model.predict(X)) and again.loss == "poisson"
+    if model.privacy_noise_std_ is not None:
+        # In the unit of the coefficients, which are logarithms of counts.
+        assert np.all(model.privacy_noise_std_ < 1)
+
+
+def test_counts_are_refused_where_they_mean_nothing(two_classes):
+    X, _, y = skewed(600)
+    with pytest.raises(ValueError, match="label's bounds in the schema are 1 and 15: set the label's `lower` to 0"):
+        regressor(loss="poisson", target_bounds=(1, 15)).fit(X, y)
+    with pytest.raises(ValueError, match="needs numeric labels"):
+        classifier(loss="poisson").fit(*two_classes)
+    with pytest.raises(ValueError, match="quantile_level is 1, but it must be between 0 and 1"):
+        regressor(loss="quantile", quantile_level=1.0, target_bounds=(0, 15)).fit(X, y)
+    with pytest.warns(padmm.DataBoundsWarning):
+        model = regressor(loss="poisson").fit(X, y + 1)
+    assert model.model_.schema.label["lower"] == 0
+
+
 def test_errors_are_value_errors_with_the_commands_words(two_classes):
     X, y = two_classes
     with pytest.raises(padmm.BudgetError, match="epsilon is 0, but it must be a positive number"):

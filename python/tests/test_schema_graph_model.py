@@ -241,6 +241,11 @@ def test_onnx_follows_every_rule_of_a_schema():
     margins, numbers = run_onnx(model.to_onnx(), feeds_of(model, frame))
     assert np.allclose(margins[:, 0], model.decision_function(frame), rtol=1e-12)
     assert np.allclose(numbers[:, 0], model.predict(frame), rtol=1e-12)
+    counts = model.schema.with_(label={"column": "y", "kind": "numeric", "lower": 0, "upper": 20})
+    counted = padmm.simulate(data=frame, schema=counts, loss="poisson", agents=2, rounds=3, reference=False).model
+    margins, numbers = run_onnx(counted.to_onnx(), feeds_of(counted, frame))
+    assert np.allclose(numbers[:, 0], counted.predict(frame), rtol=1e-12)
+    assert np.allclose(numbers, np.minimum(np.exp(margins), 20), rtol=1e-12)
     dropping = model.schema.with_(missing="drop", on_unknown_category="error")
     text = json.loads(model.to_json())
     text["schema"] = dropping.to_dict()

@@ -142,6 +142,10 @@ fn budgets_and_schedules_outside_their_ranges() {
     refused_flags(&["--regularization", "-1"], &["--regularization"]);
     refused_flags(&["--regularizer", "elastic-net", "--l1-ratio", "2"], &["--l1-ratio"]);
     refused_flags(&["--loss", "huberized-hinge", "--loss-width", "0"], &["--loss-width"]);
+    refused_flags(&["--loss", "quantile", "--loss-width", "-1"], &["--loss-width"]);
+    for level in ["0", "1", "NaN"] {
+        refused_flags(&["--loss", "quantile", "--quantile-level", level], &["--quantile-level"]);
+    }
 }
 
 #[test]
@@ -163,7 +167,9 @@ fn names_that_nobody_knows() {
     refused_flags(&["--bogus"], &["--bogus"]);
     refused_flags(&["--seed", "x"], &["--seed", "x"]);
     refused_flags(&["--loss", "squared"], &["squared", "--algorithm admm"]);
-    refused_flags(&["--loss", "huber"], &["--loss huber", "binary"]);
+    for loss in ["huber", "quantile", "poisson"] {
+        refused_flags(&["--loss", loss], &[&format!("--loss {loss}"), "binary"]);
+    }
     let folder = tempfile::tempdir().unwrap();
     write_study(folder.path(), &table(30), SCHEMA);
     let at = folder.path();
@@ -249,7 +255,8 @@ fn models_that_are_damaged() {
         (whole[..whole.len() / 2].to_owned(), "complete"),
         (String::new(), "complete"),
         (whole.replace("padmm-model/1", "padmm-model/9"), "padmm-model/9"),
-        (whole.replace("\"logistic\"", "\"quantile\""), "quantile"),
+        (whole.replace("\"logistic\"", "\"median\""), "median"),
+        (whole.replace("\"logistic\"", "{\"poisson\": {\"cap\": 5.0}}"), "label"),
         (whole.replace("\"logistic\"", "{\"huberized-hinge\": {\"width\": -1.0}}"), "loss"),
         (whole.replace("\"logistic\"", "\"squared\""), "label"),
         (whole.replacen("\"name\": \"age\"", "\"name\": \"Age\"", 1), "altered"),

@@ -145,7 +145,8 @@ fn every_loss_ends_in_a_model_that_is_scored_alike() {
         "{ name = \"ill\", kind = \"categorical\", values = [\"yes\", \"no\"] }",
     );
     write_study(at, &table(120), &numeric);
-    for (loss, flags) in [("huber", &[][..]), ("squared", &["--algorithm", "admm"])] {
+    let level = ["--quantile-level", "0.8", "--loss-width", "0.02"];
+    for (loss, flags) in [("huber", &[][..]), ("squared", &["--algorithm", "admm"]), ("quantile", &level)] {
         let answer = run(at, loss, &[&["--loss", loss], flags].concat());
         for measure in ["accuracy", "auc", "majority_accuracy", "calibration"] {
             assert!(answer[measure].is_null(), "{measure}");
@@ -158,6 +159,66 @@ fn every_loss_ends_in_a_model_that_is_scored_alike() {
         assert!(scores["accuracy"].is_null());
     }
     assert_eq!(json(&read(at, "huber/model.json"))["loss"], serde_json::json!({"huber": {"width": 0.1}}));
+    let quantile = serde_json::json!({"quantile": {"level": 0.8, "width": 0.02}});
+    assert_eq!(json(&read(at, "quantile/model.json"))["loss"], quantile);
+}
+
+/// The study with a count from 0 to `upper` in place of the two classes.
+fn counts(at: &Path, upper: u32, lower: i32) {
+    let label = "{ column = \"ill\", kind = \"binary\", positive = [\"yes\"], negative = [\"no\"] }";
+    let counted = format!("{{ column = \"visits\", kind = \"numeric\", lower = {lower}, upper = {upper} }}");
+    let mut text = String::new();
+    for (r, line) in table(300).lines().enumerate() {
+        let (cells, ill) = line.rsplit_once(',').unwrap();
+        // More than the bound here and there, which is clipped.
+        let visits = if ill == "yes" { 3 + r % 8 } else { r % 3 };
+        text += &if r == 0 { format!("{cells},visits\n") } else { format!("{cells},{visits}\n") };
+    }
+    let schema = SCHEMA.replace(label, &counted).replace("range = \"error\"", "range = \"clip\"");
+    write_study(at, &text, &schema);
+}
+
+#[test]
+fn counts_are_predicted_as_expected_counts() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    counts(at, 9, 0);
+    for (algorithm, rounds) in
+        [("p-admm", "20"), ("consensus-newton", "8"), ("private-gradient", "8"), ("admm", "60")]
+    {
+        let study = ["simulate", "--data", "t.csv", "--schema", "s.toml", "--loss", "poisson"];
+        let flags = ["--algorithm", algorithm, "--rounds", rounds, "--quiet", "--json", "--out", algorithm];
+        let answer = json(&ok(at, &[&study[..], &flags].concat()));
+        let model = format!("{algorithm}/model.json");
+        let made = json(&read(at, &model));
+        assert_eq!(made["loss"], serde_json::json!({"poisson": {"cap": 9.0}}));
+        let scores = json(&ok(at, &["evaluate", "--model", &model, "--data", "t.csv", "--json"]));
+        let (mean, own) =
+            (answer["model_loss"]["mean"].as_f64().unwrap(), scores["mean_loss"].as_f64().unwrap());
+        assert!((mean - own).abs() < 1e-3 * mean, "{algorithm}: {mean} {own}");
+        assert!(scores["accuracy"].is_null() && scores["base_rate_loss"].as_f64().unwrap() > 0.0);
+        if algorithm == "admm" {
+            assert!(own < 0.9 * scores["base_rate_loss"].as_f64().unwrap(), "{scores}");
+        }
+        let predicted = json(&ok(at, &["predict", "--model", &model, "--data", "t.csv", "--json"]));
+        for row in predicted["predictions"].as_array().unwrap() {
+            let margin = row["margin"].as_f64().unwrap();
+            let count: f64 = row["predicted"].as_str().unwrap().parse().unwrap();
+            assert!((count - margin.exp().min(9.0)).abs() < 1e-9, "{row}");
+        }
+        // The flags that a record names make the same run again; the cap is not among them.
+        let again = read(at, &format!("{algorithm}/record.json"));
+        assert!(again.contains("\"cap\": 9.0"), "{again}");
+    }
+    // A model whose cap is not its schema's is none.
+    let altered = read(at, "admm/model.json").replace("\"cap\": 9.0", "\"cap\": 8.0");
+    std::fs::write(at.join("altered.json"), altered).unwrap();
+    let refused = padmm(at, &["predict", "--model", "altered.json", "--data", "t.csv"]);
+    assert!(String::from_utf8(refused.stderr).unwrap().contains("bounds of its schema's label"));
+    counts(at, 9, 1);
+    let refused = padmm(at, &[&STUDY[..], &["--loss", "poisson", "--quiet"]].concat());
+    let text = String::from_utf8(refused.stderr).unwrap();
+    assert!(text.contains("bounds in the schema are 1 and 9: set the label's `lower` to 0"), "{text}");
 }
 
 #[test]

@@ -190,6 +190,13 @@ impl Calibration {
         if let Some(needed) = kind.graph_needed().filter(|_| !kind.fits(network.graph)) {
             return Err(CalibrationError::GraphNeeded { algorithm: kind.name(), needed });
         }
+        // A loss that does not know its bounds yet would be calibrated for none.
+        padmm_privacy::require(
+            !settings.loss.awaits_label(),
+            "upper bound of the counts",
+            0.0,
+            "known from the schema of the records (`Plan::for_label`)",
+        )?;
         let n_agents = network.n_records.len();
         let penalty = match settings.penalty {
             Some(penalty) => penalty,

@@ -268,7 +268,12 @@ mod tests {
             (0..11).map(|m| (0..20).map(|_| f64::from(m) * (random() - 0.5)).collect()).collect();
         let models: Vec<&[f64]> = models.iter().map(|m| &m[..]).collect();
         let near = |a: f64, b: f64| assert!((a - b).abs() <= 1e-13 * b.abs().max(1.0), "{a} against {b}");
-        for (loss, n_ranked) in [(Loss::Logistic, 9), (Loss::Hinge, 3), (Loss::Huber { width: 0.5 }, 11)] {
+        for (loss, n_ranked) in [
+            (Loss::Logistic, 9),
+            (Loss::Hinge, 3),
+            (Loss::Huber { width: 0.5 }, 11),
+            (Loss::Poisson { cap: 3.0 }, 11),
+        ] {
             let scores = score_all(loss, &parts, &models, n_ranked);
             assert_eq!(scores.len(), models.len());
             for (m, (model, scores)) in models.iter().zip(&scores).enumerate() {
@@ -285,6 +290,7 @@ mod tests {
                         sum += match loss {
                             Loss::Logistic => (-s).exp().ln_1p(),
                             Loss::Hinge => (1.0 - s).max(0.0),
+                            Loss::Poisson { .. } => loss.value(row.label, t[t.len() - 1]),
                             _ if residual < 0.5 => 0.5 * residual * residual,
                             _ => 0.5 * (residual - 0.25),
                         };

@@ -181,8 +181,16 @@ impl Model {
 fn check_loss(loss: Loss, schema: &Schema) -> Result<(), ModelError> {
     let wrong = |with| Err(ModelError::Loss { loss: loss.to_string(), with });
     match loss {
-        Loss::Huber { width } | Loss::HuberizedHinge { width } if !(width > 0.0 && width.is_finite()) => {
+        Loss::Huber { width } | Loss::HuberizedHinge { width } | Loss::Quantile { width, .. }
+            if !(width > 0.0 && width.is_finite()) =>
+        {
             wrong("its definition, which needs a positive width")
+        }
+        Loss::Quantile { level, .. } if !(level > 0.0 && level < 1.0) => {
+            wrong("its definition, which needs a level between 0 and 1")
+        }
+        Loss::Poisson { .. } if loss.awaits_label() || loss.for_label(schema.label().bounds()).is_none() => {
+            wrong("the bounds of its schema's label")
         }
         _ if loss.is_classification() != schema.label().is_binary() => {
             wrong("the kind of its schema's label")
@@ -329,11 +337,14 @@ impl Model {
         (self.loss == Loss::Logistic).then(|| 1.0 / (1.0 + (-margin).exp()))
     }
 
-    /// A prediction of a numeric label in the label's own unit; `None` for classification.
+    /// A prediction of a numeric label in the label's own unit, for counts the expected one; `None` for classification.
     pub fn predicted_number(&self, margin: f64) -> Option<f64> {
-        match self.schema.label() {
-            crate::schema::Label::Numeric { lower, upper, .. } => Some(lower + margin * (upper - lower)),
-            crate::schema::Label::Binary { .. } => None,
-        }
+        let (lower, upper) = self.schema.label().bounds()?;
+        Some(match self.loss {
+            // What is no number stays none, which `min` would hide.
+            Loss::Poisson { cap } if !margin.is_nan() => libm::exp(margin).min(cap),
+            Loss::Poisson { .. } => margin,
+            _ => lower + margin * (upper - lower),
+        })
     }
 }

@@ -297,6 +297,8 @@ impl Grid<'_> {
         // A loss of regression is in units of the residuals' variance, which is about twice the mean loss.
         let natural = match self.inputs.loss {
             Loss::Huber { .. } | Loss::Squared => 2.0 * totals[best] / self.inputs.records.n_records() as f64,
+            // That of a quantile is in units of the residuals' size, which it is on average.
+            Loss::Quantile { .. } => totals[best] / self.inputs.records.n_records() as f64,
             _ => 1.0,
         };
         let weight = |c: usize| {

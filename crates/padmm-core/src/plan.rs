@@ -139,6 +139,11 @@ pub enum PlanError {
         "the loss '{loss}' has no bound on a record's gradient, so no noise can protect it: use `loss = huber`, or `algorithm = admm` to run without privacy"
     )]
     UnboundedLoss { loss: String },
+    /// Counts start at zero and end at the label's upper bound, and the schema says otherwise.
+    #[error(
+        "the loss '{loss}' is about counts from 0 up to the upper bound of the label, and the label's bounds in the schema are {lower} and {upper}: set the label's `lower` to 0 and its `upper` to the largest count that is told apart, or use `loss = huber`"
+    )]
+    Counts { loss: String, lower: f64, upper: f64 },
     /// A setting that the plan's algorithm does not have.
     #[error(
         "`{setting}` is not a setting of {algorithm}: leave it out (`padmm algorithms` lists what each takes)"
@@ -195,7 +200,7 @@ impl PlanDraft {
         self.check_problem(in_range)?;
         self.check_own_settings(in_range)?;
         self.check_needs()?;
-        if self.algorithm.is_private() && self.loss.slope_bound().is_none() {
+        if self.algorithm.is_private() && self.loss.slope_bound().is_none() && !self.loss.awaits_label() {
             return Err(PlanError::UnboundedLoss { loss: self.loss.to_string() });
         }
         let budget = Budget::new(self.epsilon, self.delta)?;
@@ -261,15 +266,11 @@ impl PlanDraft {
                     "a differentiable regulariser (`regularizer = none` or `regularizer = l2`)",
                 )
             }
-            Needs::SmoothLoss => loss_is(
-                loss.curvature_bound().is_some(),
-                "a loss with bounded curvature (logistic, huberized-hinge or huber)",
-            ),
+            Needs::SmoothLoss => {
+                loss_is(loss.curvature_bound().is_some(), "a loss with bounded curvature (any but hinge)")
+            }
             Needs::SmoothLossSeparableRegularizer => {
-                loss_is(
-                    loss.curvature_bound().is_some(),
-                    "a loss with bounded curvature (logistic, huberized-hinge or huber)",
-                )?;
+                loss_is(loss.curvature_bound().is_some(), "a loss with bounded curvature (any but hinge)")?;
                 regularizer_is(
                     by_coordinate,
                     "a regulariser that is a sum over coordinates (none, l1, l2 or elastic-net)",
@@ -286,13 +287,23 @@ impl PlanDraft {
         &self,
         in_range: impl Fn(&'static str, f64, bool, &'static str) -> Result<(), PlanError>,
     ) -> Result<(), PlanError> {
-        if let Loss::Huber { width } | Loss::HuberizedHinge { width } = self.loss {
+        if let Loss::Huber { width } | Loss::HuberizedHinge { width } | Loss::Quantile { width, .. } =
+            self.loss
+        {
             in_range(
                 "loss-width",
                 width,
                 (1e-50..=1e50).contains(&width),
                 "a positive number, from 1e-50 to 1e50",
             )?;
+        }
+        if let Loss::Quantile { level, .. } = self.loss {
+            let is_share = level > 0.0 && level < 1.0;
+            in_range("quantile-level", level, is_share, "between 0 and 1, both excluded")?;
+        }
+        if let Loss::Poisson { cap } = self.loss {
+            let is_count = self.loss.awaits_label() || (1e-50..=1e50).contains(&cap);
+            in_range("loss", cap, is_count, "for counts up to a positive bound of at most 1e50")?;
         }
         if let Some(cap) = self.slope_cap {
             in_range("slope-cap", cap, cap > 0.0 && cap.is_finite(), "a positive number")?;
@@ -330,6 +341,19 @@ impl Plan {
     /// Rounds and decay of the noise.
     pub fn decay(&self) -> Decay {
         self.decay
+    }
+
+    /// The same plan with what its loss takes from the bounds of the label's column ([`Loss::for_label`]); there are none of two classes.
+    /// Nothing can be calibrated before that.
+    pub fn for_label(self, bounds: Option<(f64, f64)>) -> Result<Self, PlanError> {
+        let loss = self.draft.loss;
+        match (loss.for_label(bounds), bounds) {
+            (Some(known), _) => PlanDraft { loss: known, ..self.draft }.check(),
+            (None, bounds) => {
+                let (lower, upper) = bounds.unwrap_or_default();
+                Err(PlanError::Counts { loss: loss.to_string(), lower, upper })
+            }
+        }
     }
 
     /// The same plan with what rules make of the sites' public facts, where the plan left it to them: algorithm and weights

@@ -16,6 +16,10 @@ use crate::loss::Loss;
 use crate::plan::{AUTO, AccountantKind, Open, Output, OwnSetting, OwnSettings, PlanDraft, SiteWeights};
 use crate::regularizer::Regularizer;
 
+mod reader;
+
+pub use reader::{as_flags, as_keywords};
+
 /// What everybody has to know about a setting: name, kind and meaning.
 #[derive(Clone, Debug)]
 pub struct Setting {
@@ -97,9 +101,9 @@ pub fn plan_settings(algorithms: &[AlgorithmKind]) -> Vec<Setting> {
         some => format!("{}, else complete", some.join(", ")),
     };
     let losses = if algorithms.iter().all(|kind| kind.is_private()) {
-        "logistic, hinge, huberized-hinge or huber"
+        "logistic, hinge, huberized-hinge, huber, quantile or poisson"
     } else {
-        "logistic, hinge, huberized-hinge, huber or (without privacy) squared"
+        "logistic, hinge, huberized-hinge, huber, quantile, poisson or (without privacy) squared"
     };
     let mut all = vec![
         setting("loss", Problem, Text, "NAME", format!("{losses} [default: logistic]")),
@@ -108,7 +112,14 @@ pub fn plan_settings(algorithms: &[AlgorithmKind]) -> Vec<Setting> {
             Problem,
             Number,
             "H",
-            "Width of huber [default: 0.1] and huberized-hinge [default: 0.5]",
+            "Width of huber [default: 0.1], huberized-hinge [default: 0.5] and quantile [default: 0.05]",
+        ),
+        setting(
+            "quantile-level",
+            Problem,
+            Number,
+            "T",
+            "Level of quantile: the part of the labels that lies below the prediction [default: 0.5]",
         ),
         setting(
             "slope-cap",
@@ -481,6 +492,15 @@ impl Settings {
             ("huberized-hinge", Loss::HuberizedHinge { width: width.unwrap_or(0.5) }),
             ("huber", Loss::Huber { width: width.unwrap_or(0.1) }),
             ("squared", Loss::Squared),
+            (
+                "quantile",
+                Loss::Quantile {
+                    level: self.number("quantile-level")?.unwrap_or(0.5),
+                    width: width.unwrap_or(0.05),
+                },
+            ),
+            // Up to which count is said by the schema.
+            ("poisson", Loss::Poisson { cap: 0.0 }),
         ];
         self.named("loss", &choices)
     }
@@ -521,58 +541,10 @@ fn distance(a: &str, b: &str) -> usize {
     row[b.len()]
 }
 
-/// A message of a library with its settings written as flags: `` `loss = huber` `` becomes `--loss huber`.
-pub fn as_flags(message: &str, known: &[Setting]) -> String {
-    rewrite(message, known, |name, value| match value {
-        Some(value) => format!("--{name} {value}"),
-        None => format!("--{name}"),
-    })
-}
-
-/// A message of a library with its settings written as keywords of Python: `` `loss = huber` `` becomes `loss='huber'`.
-pub fn as_keywords(message: &str, known: &[Setting]) -> String {
-    rewrite(message, known, |name, value| {
-        let name = name.replace('-', "_");
-        match value {
-            Some(value) if value.parse::<f64>().is_ok() => format!("{name}={value}"),
-            Some(value) => format!("{name}='{value}'"),
-            None => name,
-        }
-    })
-}
-
-fn rewrite(message: &str, known: &[Setting], write: impl Fn(&str, Option<&str>) -> String) -> String {
-    let parts: Vec<&str> = message.split('`').collect();
-    let mut text = String::with_capacity(message.len());
-    for (i, part) in parts.iter().enumerate() {
-        // Odd parts stand between backticks, unless the last one was never closed.
-        let is_quoted = i % 2 == 1 && i + 1 < parts.len();
-        let (name, value) = part.split_once(" = ").map_or((*part, None), |(name, value)| (name, Some(value)));
-        if is_quoted && known.iter().any(|setting| setting.name == name) {
-            text.push_str(&write(name, value));
-        } else if is_quoted {
-            text.push_str(&format!("`{part}`"));
-        } else {
-            text.push_str(part);
-        }
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::algorithm;
-
-    #[test]
-    fn a_message_speaks_the_language_of_its_reader() {
-        let known = plan_settings(&algorithm::ALL);
-        let message = "`loss-width` is -1, use `loss = huber` or `padmm algorithms`";
-        let flags = "--loss-width is -1, use --loss huber or `padmm algorithms`";
-        assert_eq!(as_flags(message, &known), flags);
-        let keywords = "loss_width is -1, use loss='huber' or `padmm algorithms`";
-        assert_eq!(as_keywords(message, &known), keywords);
-    }
 
     #[test]
     fn a_misspelt_name_is_refused_with_the_nearest_one() {
@@ -592,5 +564,8 @@ mod tests {
         let draft = written.draft(&algorithm::ALL).unwrap();
         assert_eq!((draft.rounds, draft.loss), (7, Loss::Huber { width: 0.3 }));
         assert_eq!(draft.own, OwnSettings::default().with("relaxation", 0.25));
+        let quantile = Settings::default().with("loss", "quantile").with("quantile-level", 0.9);
+        let loss = quantile.draft(&algorithm::ALL).unwrap().loss;
+        assert_eq!(loss, Loss::Quantile { level: 0.9, width: 0.05 });
     }
 }

@@ -160,7 +160,7 @@ fn too_few_records_keep_the_joint_model_and_empty_ones_do_not_count() {
 fn numbers_and_hinges_have_own_models_too() {
     let space = FeatureSpace::numeric(3);
     let joint = [0.3, 0.2, 0.1];
-    for regression in [Loss::Huber { width: 0.3 }, Loss::Squared] {
+    for regression in [Loss::Huber { width: 0.3 }, Loss::Squared, Loss::Quantile { level: 0.5, width: 0.1 }] {
         let mut random = Random(9);
         let mut data = Dataset::new(3, 3, 0, 2.0);
         for _ in 0..120 {
@@ -172,6 +172,18 @@ fn numbers_and_hinges_have_own_models_too() {
         assert!(c.combined.loss.value < c.joint.loss.value && c.own.auc.is_none(), "{c:?}");
         assert!((found.combined[0] - 0.4).abs() < 0.05, "{:?}", found.combined);
     }
+    let (mut random, mut counts) = (Random(9), Dataset::new(3, 3, 0, 2.0));
+    for _ in 0..200 {
+        let a = [random.next(), random.next(), random.next()];
+        // Of eight at most, and expected to be e to the linear predictor.
+        let count = ((1.5 * a[0] + 0.5 * a[1]).exp() + random.next() - 0.5).round().clamp(0.0, 8.0);
+        counts.push(&a, &[], count / 8.0);
+    }
+    let loss = Loss::Poisson { cap: 8.0 };
+    let found = fit(&OwnInputs { records: &counts, space: &space, loss, joint: &joint }, true);
+    let c = found.comparison.unwrap();
+    assert!(c.combined.loss.value < 0.8 * c.joint.loss.value && c.own.auc.is_none(), "{c:?}");
+    assert!((found.combined[0] - 1.5).abs() < 0.3, "{:?}", found.combined);
     let data = records(120, &TRUTH, 12);
     let inputs = OwnInputs { records: &data, space: &self::space(), loss: Loss::Hinge, joint: &TRUTH };
     let c = fit(&inputs, true).comparison.unwrap();

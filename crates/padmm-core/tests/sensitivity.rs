@@ -18,8 +18,14 @@ use padmm_core::regularizer::{Regularizer, RegularizerTerm};
 use padmm_core::solver::{Method, Solver, Status};
 use padmm_privacy::Sensitivity;
 
-const PRIVATE_LOSSES: [Loss; 4] =
-    [Loss::Logistic, Loss::Hinge, Loss::HuberizedHinge { width: 0.5 }, Loss::Huber { width: 1.0 }];
+const PRIVATE_LOSSES: [Loss; 6] = [
+    Loss::Logistic,
+    Loss::Hinge,
+    Loss::HuberizedHinge { width: 0.5 },
+    Loss::Huber { width: 1.0 },
+    Loss::Quantile { level: 0.8, width: 0.2 },
+    Loss::Poisson { cap: 3.0 },
+];
 
 fn regularizers(strength: f64) -> [Regularizer; 5] {
     [
@@ -89,7 +95,7 @@ fn adversarial_record(random: &mut Random, loss: Loss) -> ([f64; 2], [u32; 2], f
     if random.unit() < 0.5 {
         label = -label;
     }
-    if loss == (Loss::Huber { width: 1.0 }) {
+    if !loss.is_classification() {
         label *= [0.3, 1.0, 50.0, 1e6][random.below(4)];
     }
     (numeric, hot, label)
@@ -164,7 +170,9 @@ fn replace_records(slope_cap: Option<f64>) {
 /// records are on the losing side of it by a small angle, and the replaced one swings from one side to the other.
 fn worst_pair(loss: Loss, n: usize) -> (Dataset, Dataset) {
     let (angle, half) = (0.05f64, std::f64::consts::FRAC_1_SQRT_2);
-    let classification = loss.is_classification();
+    // A label far above the margins is to these what a class is: the slope is at its bound, whatever the row.
+    let has_far_label = matches!(loss, Loss::Quantile { .. } | Loss::Poisson { .. });
+    let classification = loss.is_classification() || has_far_label;
     let record = |side: f64| {
         let (along, across) = (angle.sin(), side * angle.cos());
         // The model lies along −(1, 1); a margin of −|x|·sin(angle) saturates the loss for either side.
@@ -196,7 +204,9 @@ fn reach_the_bound(slope_cap: Option<f64>) {
                 let penalty = 0.05;
                 let calibration = derive(loss, regularizer, penalty, n, &space, slope_cap);
                 let share = RegularizerTerm::new(&regularizer, &space, 0.25);
-                let linear = [200.0 * calibration.modulus; 2];
+                // A steeper loss moves its own margins further.
+                let steepest = loss.slope_bound().expect("private losses have a bound").max(1.0);
+                let linear = [200.0 * steepest * calibration.modulus; 2];
                 let (one, other) = worst_pair(loss, n);
                 let (one, other) = (capped(one, slope_cap, &space), capped(other, slope_cap, &space));
                 let quadratic = 4.0 * penalty;

@@ -132,6 +132,8 @@ fn a_random_search_over_hostile_messages_finds_no_pair_that_stops_differently() 
         (Loss::Logistic, Regularizer::L1 { strength: 0.02 }),
         (Loss::HuberizedHinge { width: 0.5 }, Regularizer::ElasticNet { strength: 0.02, l1_ratio: 0.5 }),
         (Loss::HuberizedHinge { width: 0.05 }, Regularizer::None),
+        (Loss::Quantile { level: 0.9, width: 0.05 }, Regularizer::L2 { strength: 0.02 }),
+        (Loss::Poisson { cap: 12.0 }, Regularizer::L2 { strength: 0.02 }),
         (Loss::Logistic, Regularizer::GroupLasso { strength: 0.02 }),
         (Loss::Hinge, Regularizer::None),
         (Loss::Hinge, Regularizer::L2 { strength: 0.02 }),

@@ -12,9 +12,9 @@ use common::{TestAuthority, days, key, name, now, own_certificate, schema};
 use padmm_core::calibration::{Calibration, NetworkFacts};
 use padmm_core::graph::GraphSpec;
 use padmm_core::loss::Loss;
-use padmm_core::plan::{AccountantKind, Output, PlanDraft};
+use padmm_core::plan::{AccountantKind, Output, PlanDraft, PlanError};
 use padmm_core::regularizer::Regularizer;
-use padmm_core::schema::SchemaDraft;
+use padmm_core::schema::{LabelDraft, Schema, SchemaDraft};
 use padmm_node::contract::{
     Acceptance, Contract, ContractDraft, ContractError, MAX_SITES, PlanHash, Silence, SiteEntry, Trust,
     difference, schema_hash,
@@ -207,6 +207,62 @@ fn settings_that_sites_cannot_agree_to_are_refused() {
                 }
                 Err(other) => panic!("{kind:?}: {other}"),
             }
+        }
+    }
+}
+
+/// The plan states what the noise was derived from: the cap of the schema that it carries, and no other.
+#[test]
+fn a_plan_for_counts_takes_the_cap_from_its_schema_and_keeps_it() {
+    use ContractError as E;
+    let with_label = |lower: f64, upper: f64| -> Schema {
+        let mut draft = SchemaDraft::from(schema());
+        let (lower, upper) = (Some(lower), Some(upper));
+        let (column, kind) = ("visits".to_owned(), Some("numeric".to_owned()));
+        draft.label = LabelDraft { column, kind, lower, upper, ..LabelDraft::default() };
+        draft.check().unwrap()
+    };
+    let made = |schema: Schema, algorithm: AlgorithmKind| {
+        let settings = PlanDraft { algorithm, loss: Loss::Poisson { cap: 0.0 }, ..PlanDraft::default() };
+        let graph: GraphSpec = "ring".parse().unwrap();
+        ContractDraft::new(name("heart"), schema, settings, sites(), &graph, Silence::Wait, None)
+    };
+    for algorithm in [P_ADMM, CONSENSUS_NEWTON, PRIVATE_GRADIENT, LINEARIZED] {
+        let draft = made(with_label(0.0, 25.0), algorithm).unwrap();
+        assert_eq!(draft.settings.loss, Loss::Poisson { cap: 25.0 });
+        let contract = draft.clone().check().unwrap();
+        let again = Contract::from_toml(&contract.to_toml(), Path::new("plan.toml")).unwrap();
+        assert_eq!((again.hash(), again.plan().settings().loss), (contract.hash(), draft.settings.loss));
+        for cap in [0.0, 24.0, 26.0] {
+            let mut altered = draft.clone();
+            altered.settings.loss = Loss::Poisson { cap };
+            match altered.check().unwrap_err() {
+                E::NoCap { .. } => assert!(cap < 1.0),
+                E::Settings(PlanError::Counts { upper, .. }) => {
+                    assert!(cap > 1.0 && (upper - 25.0).abs() < 1e-12)
+                }
+                other => panic!("{algorithm:?}, {cap}: {other}"),
+            }
+        }
+        assert!(matches!(made(with_label(1.0, 25.0), algorithm), Err(E::Settings(PlanError::Counts { .. }))));
+        assert!(matches!(made(schema(), algorithm).and_then(|d| d.check()), Err(E::Label { .. })));
+        // A record's gradient is twenty-five times as long as with a slope of 1.
+        if algorithm == P_ADMM {
+            let bound = |draft: ContractDraft| {
+                let contract = draft.check().unwrap();
+                contract.calibration().agents[0].noise.as_ref().unwrap().premise().unwrap().gradient_bound
+            };
+            let quantile = ContractDraft::new(
+                name("heart"),
+                with_label(0.0, 25.0),
+                PlanDraft { loss: Loss::Quantile { level: 0.75, width: 0.05 }, ..PlanDraft::default() },
+                sites(),
+                &"ring".parse().unwrap(),
+                Silence::Wait,
+                None,
+            );
+            let ratio = bound(draft) / bound(quantile.unwrap());
+            assert!((ratio - 25.0 / 0.75).abs() < 1e-9, "{ratio}");
         }
     }
 }

@@ -108,6 +108,7 @@ pub(crate) fn calibration(json: &str, schema: &Schema, n_records: Vec<usize>) ->
     let space = schema.inner.feature_space();
     let norm_bound = schema.inner.norm_bound();
     let network = NetworkFacts { graph: &graph, n_records: &n_records, space: &space, norm_bound };
+    let setting = setting.for_label(schema.inner.label().bounds()).map_err(Failure::from)?;
     let plan = setting.plan.for_network(&network).map_err(Failure::from)?;
     let calibration = Calibration::derive(&plan, &network).map_err(Failure::from)?;
     let site = |agent: &padmm_core::calibration::SiteCalibration| {
@@ -243,7 +244,7 @@ fn fit(
         SimulationPlan::from_settings(&read_settings(json)?, "X", sites.is_some(), manner.reference)
             .map_err(Failure::from)?;
     (setting.measures, setting.rank_rounds) = (manner.measures, manner.rank_rounds);
-    setting.check_label(schema.inner.label().is_binary()).map_err(Failure::from)?;
+    let setting = setting.for_label(schema.inner.label().bounds()).map_err(Failure::from)?;
     if setting.runs == 0 {
         return Err(Failure::from(SimError::NoRuns).into());
     }

@@ -247,7 +247,7 @@ impl Simulation {
         let Some(Topology::Graph(graph)) = self.graph else {
             return Ok((PreparedSimulation::prepare(setting, self.encoded)?, self.schema));
         };
-        setting.check(&self.encoded)?;
+        setting = setting.check(&self.encoded)?;
         let sites = partition(&self.encoded, setting.n_agents, split, setting.holdout, setting.seed)?;
         if sites.names.len() != graph.n_agents() {
             let (agents, sites) = (graph.n_agents(), sites.names.len());

@@ -75,23 +75,22 @@ pub struct SimulationPlan {
 
 impl SimulationPlan {
     /// Refuses what can be refused before records are shared out.
-    pub(crate) fn check(&self, encoded: &Encoded) -> Result<(), SimError> {
+    pub(crate) fn check(self, encoded: &Encoded) -> Result<Self, SimError> {
         if self.runs == 0 {
             return Err(SimError::NoRuns);
         }
-        self.check_label(encoded.label_is_binary())
+        self.for_label(encoded.label_bounds())
     }
 
-    /// Refuses labels of the kind that the loss is not about.
-    pub fn check_label(&self, is_binary: bool) -> Result<(), SimError> {
+    /// The same with what its loss takes from the label's bounds, of which two classes have none; refuses labels that it is not about.
+    pub fn for_label(self, bounds: Option<(f64, f64)>) -> Result<Self, SimError> {
         let loss = self.plan.settings().loss;
         let kind = |binary| if binary { "binary" } else { "numeric" };
-        let (needed, found) = (kind(loss.is_classification()), kind(is_binary));
-        if needed == found {
-            Ok(())
-        } else {
-            Err(SimError::LabelKind { loss: loss.to_string(), needed, found })
+        let (needed, found) = (kind(loss.is_classification()), kind(bounds.is_none()));
+        if needed != found {
+            return Err(SimError::LabelKind { loss: loss.to_string(), needed, found });
         }
+        Ok(Self { plan: self.plan.for_label(bounds)?, ..self })
     }
 }
 
@@ -142,7 +141,7 @@ pub fn simulate(
 impl PreparedSimulation {
     /// Deals the data, builds the graph, derives the terms and, if that is asked for, solves the pooled problem.
     pub fn prepare(setting: SimulationPlan, encoded: Encoded) -> Result<Self, SimError> {
-        setting.check(&encoded)?;
+        let setting = setting.check(&encoded)?;
         let sites =
             partition(&encoded, setting.n_agents, setting.split.clone(), setting.holdout, setting.seed)?;
         let graph = setting.graph.build(sites.names.len(), &sites.names, setting.seed)?;

@@ -138,6 +138,8 @@ fn admm_without_noise_reaches_the_pooled_optimum_for_every_loss_and_regulariser(
         (Loss::HuberizedHinge { width: 0.5 }, l2),
         (Loss::Huber { width: 0.5 }, l2),
         (Loss::Squared, l2),
+        (Loss::Quantile { level: 0.8, width: 0.2 }, l2),
+        (Loss::Poisson { cap: 2.0 }, l2),
         (Loss::Logistic, Regularizer::ElasticNet { strength, l1_ratio: 0.5 }),
     ] {
         let plan = PlanDraft { rounds: 700, tolerance: Some(1e-9), loss, regularizer, ..draft(ADMM) };

@@ -48,10 +48,8 @@ fn needs(d: &Description) -> String {
     let problem = match d.needs {
         Needs::Nothing => "any loss with bounded slope, any regulariser",
         Needs::TwiceDifferentiable => "a twice differentiable loss (logistic), no regulariser or l2",
-        Needs::SmoothLoss => "a smooth loss (logistic, huberized-hinge, huber)",
-        Needs::SmoothLossSeparableRegularizer => {
-            "a smooth loss (logistic, huberized-hinge, huber); none, l1, l2 or elastic-net"
-        }
+        Needs::SmoothLoss => "a smooth loss (any but hinge)",
+        Needs::SmoothLossSeparableRegularizer => "a smooth loss (any but hinge); none, l1, l2 or elastic-net",
         Needs::SeparableRegularizer => "any loss with bounded slope; none, l1, l2 or elastic-net",
     };
     format!("{graph}; {problem}")

@@ -51,6 +51,10 @@ fn problem_flags(s: &PlanDraft) -> String {
         Loss::HuberizedHinge { width } => format!(" --loss huberized-hinge --loss-width {width}"),
         Loss::Huber { width } => format!(" --loss huber --loss-width {width}"),
         Loss::Squared => " --loss squared".into(),
+        Loss::Quantile { level, width } => {
+            format!(" --loss quantile --quantile-level {level} --loss-width {width}")
+        }
+        Loss::Poisson { .. } => " --loss poisson".into(),
     };
     if let Some(cap) = s.slope_cap {
         text.push_str(&format!(" --slope-cap {cap}"));

@@ -50,6 +50,8 @@ fn losses() -> impl Strategy<Value = Loss> {
         Just(Loss::HuberizedHinge { width: 0.4 }),
         Just(Loss::Huber { width: 0.7 }),
         Just(Loss::Squared),
+        Just(Loss::Quantile { level: 0.7, width: 0.4 }),
+        Just(Loss::Poisson { cap: 2.5 }),
     ]
 }
 
@@ -82,7 +84,8 @@ fn is_at_a_corner(loss: Loss, z: f64, t: f64, cap: f64) -> bool {
     let corners: &[f64] = match loss {
         Loss::Hinge => &[0.0],
         Loss::HuberizedHinge { width } => &[width, -width],
-        Loss::Huber { width } => return ((z - t).abs() - width).abs() < 1e-12,
+        Loss::Huber { width } | Loss::Quantile { width, .. } => return ((z - t).abs() - width).abs() < 1e-12,
+        Loss::Poisson { cap } => return (t - cap.ln()).abs() < 1e-12,
         _ => &[],
     };
     corners.iter().any(|c| (1.0 - z * t - c).abs() < 1e-12)

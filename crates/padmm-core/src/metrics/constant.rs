@@ -36,6 +36,13 @@ impl BestConstant {
         let all = || parts.iter().flat_map(|p| p.labels());
         let (low, high) = all().fold((f64::INFINITY, f64::NEG_INFINITY), |a, &z| (a.0.min(z), a.1.max(z)));
         let (value, slope) = (|t: f64| mean(&|z| loss.value(z, t)), |t: f64| mean(&|z| loss.slope(z, t)));
+        let (low, high) = match loss {
+            // Margins are logarithms of counts; less than a count of e^−64 nobody asks for.
+            Loss::Poisson { cap } => (-64.0, cap.ln()),
+            // With a rounded corner a high or low quantile may lie beyond the last label.
+            Loss::Quantile { width, .. } => (low - width, high + width),
+            _ => (low, high),
+        };
         Self { loss: least(value, slope, low, high), accuracy: None }
     }
 }
@@ -81,6 +88,14 @@ mod tests {
         let squared = BestConstant::of(Loss::Squared, &[&numbers]);
         near(squared.loss, 0.5 * (0.3f64.powi(2) + 0.2f64.powi(2) + 0.5f64.powi(2)) / 3.0);
         assert_eq!(squared.accuracy, None);
+        let counts = BestConstant::of(Loss::Poisson { cap: 10.0 }, &[&numbers]);
+        let half_deviance = |y: f64| y * (y / 4.0).ln() - (y - 4.0);
+        near(counts.loss, (half_deviance(1.0) + half_deviance(2.0) + half_deviance(9.0)) / 3.0);
+        // Of three labels the second is the median, and anything up to it the third.
+        let median = BestConstant::of(Loss::Quantile { level: 0.5, width: 1e-9 }, &[&numbers]);
+        near(median.loss, 0.5 * (0.1 + 0.7) / 3.0);
+        let low = BestConstant::of(Loss::Quantile { level: 0.1, width: 1e-9 }, &[&numbers]);
+        near(low.loss, 0.1 * (0.1 + 0.8) / 3.0);
         let one_class = BestConstant::of(Loss::Logistic, &[&second]);
         near(one_class.loss, 0.0);
         assert_eq!(one_class.accuracy, Some(1.0));

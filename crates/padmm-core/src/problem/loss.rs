@@ -1,5 +1,7 @@
 //! Losses — EQUATIONS §1. A loss knows its value, slope and curvature in the margin `t = aᵀx`, and their bounds.
 
+#![allow(clippy::float_cmp, reason = "what is meant is equality to the bit")]
+
 use serde::{Deserialize, Serialize};
 
 use crate::elementary::{exp, ln_1p_unit};
@@ -29,12 +31,25 @@ macro_rules! with_shape {
                 let $shape = HuberShape { width: f64::INFINITY };
                 $body
             }
+            Loss::Quantile { level, width } => {
+                let $shape = QuantileShape { level, width };
+                $body
+            }
+            Loss::Poisson { cap } => {
+                let $shape = PoissonShape::new(cap);
+                $body
+            }
         }
     };
 }
 
 // After the macro, which it uses.
 mod capped;
+mod poisson;
+mod quantile;
+
+use poisson::PoissonShape;
+use quantile::QuantileShape;
 
 /// Per-record loss `ℓ(z, t)` of label `z` and margin `t = aᵀx`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -56,6 +71,18 @@ pub enum Loss {
     },
     /// `½(z − t)²`; its slope has no bound, so it is offered only without privacy
     Squared,
+    /// The loss of quantile regression, `max(τ(z − t), (τ − 1)(z − t))`, with its corner rounded over `|z − t| ≤ width`
+    Quantile {
+        /// `τ`: the part of the labels that is to lie below the margin.
+        level: f64,
+        /// Half the length of the rounded part.
+        width: f64,
+    },
+    /// Poisson regression of counts `y = Yz` from 0 to `Y`, with the logarithm of the expected count as margin: half the deviance
+    Poisson {
+        /// `Y`, the upper bound of the label's column; zero until a schema says it ([`Loss::for_label`]).
+        cap: f64,
+    },
 }
 
 impl Loss {
@@ -65,6 +92,8 @@ impl Loss {
             Self::Logistic | Self::Hinge | Self::HuberizedHinge { .. } => Some(1.0),
             Self::Huber { width } => Some(width),
             Self::Squared => None,
+            Self::Quantile { level, .. } => Some(level.max(1.0 - level)),
+            Self::Poisson { cap } => (cap > 0.0).then_some(cap),
         }
     }
 
@@ -75,12 +104,30 @@ impl Loss {
             Self::Hinge => None,
             Self::HuberizedHinge { width } => Some(0.5 / width),
             Self::Huber { .. } | Self::Squared => Some(1.0),
+            Self::Quantile { width, .. } => Some(0.5 / width),
+            Self::Poisson { cap } => Some(cap),
         }
     }
 
     /// Whether labels are −1 and +1.
     pub fn is_classification(&self) -> bool {
         matches!(self, Self::Logistic | Self::Hinge | Self::HuberizedHinge { .. })
+    }
+
+    /// Whether the schema of the records is still to say what the loss is: a loss of counts without its cap bounds nothing.
+    pub fn awaits_label(&self) -> bool {
+        matches!(*self, Self::Poisson { cap } if cap == 0.0)
+    }
+
+    /// The same loss with what it takes from the bounds of the label's column; none if it does not fit them. Of two classes there are no
+    /// bounds, and whether a loss is about classes is for others to ask ([`Self::is_classification`]).
+    pub fn for_label(self, bounds: Option<(f64, f64)>) -> Option<Self> {
+        match (self, bounds) {
+            (Self::Poisson { cap }, Some((lower, upper))) => (lower == 0.0
+                && (self.awaits_label() || cap == upper))
+                .then_some(Self::Poisson { cap: upper }),
+            _ => Some(self),
+        }
     }
 
     /// `ℓ(z, t)` of one record with this label and margin.
@@ -123,6 +170,9 @@ impl std::fmt::Display for Loss {
             Self::HuberizedHinge { width } => write!(f, "huberized-hinge (width {width})"),
             Self::Huber { width } => write!(f, "huber (width {width})"),
             Self::Squared => write!(f, "squared"),
+            Self::Quantile { level, width } => write!(f, "quantile (level {level}, width {width})"),
+            Self::Poisson { .. } if self.awaits_label() => write!(f, "poisson"),
+            Self::Poisson { cap } => write!(f, "poisson (counts up to {cap})"),
         }
     }
 }
@@ -266,12 +316,14 @@ impl LossShape for HuberShape {
 mod tests {
     use super::*;
 
-    const ALL: [Loss; 5] = [
+    const ALL: [Loss; 7] = [
         Loss::Logistic,
         Loss::Hinge,
         Loss::HuberizedHinge { width: 0.3 },
         Loss::Huber { width: 0.7 },
         Loss::Squared,
+        Loss::Quantile { level: 0.8, width: 0.3 },
+        Loss::Poisson { cap: 4.55 },
     ];
 
     /// Value, slope and curvature.
@@ -288,7 +340,7 @@ mod tests {
     fn slopes_and_curvatures_agree_with_finite_differences() {
         let h = 1e-5;
         for loss in ALL {
-            for z in [-1.0, 1.0] {
+            for z in if loss.is_classification() { vec![-1.0, 1.0] } else { vec![-1.0, 0.0, 0.2, 1.0] } {
                 for t in margins() {
                     let (_, slope, curvature) = at(loss, z, t);
                     let (up, down) = (at(loss, z, t + h), at(loss, z, t - h));
@@ -312,6 +364,52 @@ mod tests {
                 assert!(worst <= bound && worst > 0.99 * bound, "{loss}: {worst}");
             }
         }
+    }
+
+    /// Below the bound of the curvature no slope falls, whatever the label is.
+    #[test]
+    fn every_loss_is_convex() {
+        for loss in ALL {
+            for z in [-1e9, -1.0, 0.0, 0.3, 1.0, 1e9] {
+                let slopes: Vec<f64> = margins().map(|t| loss.slope(z, t)).collect();
+                assert!(slopes.windows(2).all(|pair| pair[0] <= pair[1]), "{loss} at {z}");
+                assert!(margins().all(|t| loss.curvature(z, t) >= 0.0), "{loss} at {z}");
+            }
+        }
+    }
+
+    #[test]
+    fn no_label_and_no_margin_leads_beyond_the_bounds() {
+        for loss in [Loss::Quantile { level: 0.9, width: 1e-3 }, Loss::Poisson { cap: 40.0 }] {
+            let (slope, curvature) = (loss.slope_bound().unwrap(), loss.curvature_bound().unwrap());
+            for z in [f64::NEG_INFINITY, -1e300, -1.0, 0.0, 0.5, 1.0, 7.0, 1e300, f64::INFINITY] {
+                for t in [f64::NEG_INFINITY, -1e300, -800.0, 0.0, 3.6, 3.7, 800.0, 1e300, f64::INFINITY] {
+                    if z.is_infinite() && z == t {
+                        continue;
+                    }
+                    let found = (loss.slope(z, t), loss.curvature(z, t));
+                    assert!(
+                        found.0.abs() <= slope && (0.0..=curvature).contains(&found.1),
+                        "{loss} at {z}, {t}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_count_needs_bounds_from_zero() {
+        let open = Loss::Poisson { cap: 0.0 };
+        assert!(open.awaits_label() && open.slope_bound().is_none());
+        assert_eq!(open.for_label(Some((0.0, 12.0))), Some(Loss::Poisson { cap: 12.0 }));
+        assert_eq!(
+            Loss::Poisson { cap: 12.0 }.for_label(Some((0.0, 12.0))),
+            Some(Loss::Poisson { cap: 12.0 })
+        );
+        for (cap, bounds) in [(0.0, (1.0, 12.0)), (0.0, (-1.0, 12.0)), (11.0, (0.0, 12.0))] {
+            assert_eq!(Loss::Poisson { cap }.for_label(Some(bounds)), None);
+        }
+        assert_eq!(Loss::Logistic.for_label(None), Some(Loss::Logistic));
     }
 
     #[test]

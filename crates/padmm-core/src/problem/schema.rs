@@ -88,6 +88,14 @@ impl Label {
     pub fn is_binary(&self) -> bool {
         matches!(self, Self::Binary { .. })
     }
+
+    /// The numbers that become 0 and 1; `None` for two classes.
+    pub fn bounds(&self) -> Option<(f64, f64)> {
+        match *self {
+            Self::Numeric { lower, upper, .. } => Some((lower, upper)),
+            Self::Binary { .. } => None,
+        }
+    }
 }
 
 /// The column that says which site a record belongs to.

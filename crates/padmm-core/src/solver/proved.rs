@@ -143,8 +143,13 @@ mod tests {
         for case in 0..1500u64 {
             let (p, n) = (3 + case as usize % 6, 1 + case as usize % 23);
             let space = FeatureSpace { groups: vec![0..2, 2..p], ..FeatureSpace::numeric(p) };
-            let loss = [Loss::Logistic, Loss::HuberizedHinge { width: 0.2 }, Loss::Huber { width: 1.5 }]
-                [case as usize % 3];
+            let loss = [
+                Loss::Logistic,
+                Loss::HuberizedHinge { width: 0.2 },
+                Loss::Huber { width: 1.5 },
+                Loss::Quantile { level: 0.7, width: 0.3 },
+                Loss::Poisson { cap: 3.0 },
+            ][case as usize % 5];
             let strength = 0.05 * (1.0 + uniform.next());
             let regularizer = [
                 Regularizer::None,
@@ -152,7 +157,7 @@ mod tests {
                 Regularizer::L1 { strength },
                 Regularizer::ElasticNet { strength, l1_ratio: 0.4 },
                 Regularizer::GroupLasso { strength },
-            ][case as usize % 5];
+            ][case as usize % 7 % 5];
             let regularizer = RegularizerTerm::new(&regularizer, &space, 1.0);
             let mut data = Dataset::new(p, p, 0, 1.0);
             for _ in 0..n {

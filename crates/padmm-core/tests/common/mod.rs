@@ -293,6 +293,11 @@ pub(crate) fn naive_slope(loss: Loss, z: f64, t: f64) -> f64 {
         }
         Loss::Huber { width } => (t - z).max(-width).min(width),
         Loss::Squared => t - z,
+        Loss::Quantile { level, width } => {
+            let above = if t - z >= width { 1.0 } else { ((t - z) / width + 1.0) / 2.0 };
+            above.max(0.0) - level
+        }
+        Loss::Poisson { cap } => t.exp().min(cap) - cap * z.clamp(0.0, 1.0),
         Loss::Hinge => panic!("the hinge has no derivative"),
     }
 }
@@ -339,6 +344,15 @@ pub(crate) fn naive_mean_loss(data: &Dataset, loss: Loss, x: &[f64]) -> f64 {
                 if r <= width { r * r / 2.0 } else { width * r - width * width / 2.0 }
             }
             Loss::Squared => (z - t) * (z - t) / 2.0,
+            Loss::Quantile { level, width } => {
+                let (u, pinball) = (t - z, ((1.0 - level) * (t - z)).max(level * (z - t)));
+                if u.abs() >= width { pinball } else { pinball + (width - u.abs()).powi(2) / (4.0 * width) }
+            }
+            Loss::Poisson { cap } => {
+                let y = cap * z.clamp(0.0, 1.0);
+                let expected = if t.exp() <= cap { t.exp() } else { cap * (1.0 + t - cap.ln()) };
+                expected - y * t + if y > 0.0 { y * y.ln() - y } else { 0.0 }
+            }
         }
     };
     (0..data.n_records()).map(one).sum::<f64>() / data.n_records() as f64

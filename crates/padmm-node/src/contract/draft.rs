@@ -110,7 +110,7 @@ impl ContractDraft {
         let n_records: Vec<usize> = sites.iter().map(|site| site.records).collect();
         let (space, norm_bound) = (schema.feature_space(), schema.norm_bound());
         let network = NetworkFacts { graph: &graph, n_records: &n_records, space: &space, norm_bound };
-        let plan = settings.check()?.for_network(&network)?;
+        let plan = settings.check()?.for_label(schema.label().bounds())?.for_network(&network)?;
         let mut settings = plan.settings().clone();
         if settings.penalty.is_none() && settings.algorithm.spec().solves() {
             settings.penalty = Some(default_penalty(&plan, &network).map_err(CalibrationError::from)?);
@@ -175,7 +175,10 @@ impl ContractDraft {
             let needed = if settings.loss.is_classification() { "binary" } else { "numeric" };
             return Err(ContractError::Label { loss: settings.loss.to_string(), needed });
         }
-        Ok(plan)
+        if settings.loss.awaits_label() {
+            return Err(ContractError::NoCap { loss: settings.loss.to_string() });
+        }
+        Ok(plan.for_label(self.schema.label().bounds())?)
     }
 
     fn check_silence(&self) -> Result<(), ContractError> {

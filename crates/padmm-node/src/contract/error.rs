@@ -91,6 +91,14 @@ pub enum ContractError {
         /// The kind of label that the loss needs.
         needed: &'static str,
     },
+    /// A plan states what its noise was derived from, and the cap of counts is part of that.
+    #[error(
+        "the plan's loss, {loss}, does not say up to which count: make the plan with `padmm-site plan new`, which takes it from the schema"
+    )]
+    NoCap {
+        /// By the name that plans use.
+        loss: String,
+    },
     /// One site, or none, has nobody to exchange models with.
     #[error("the plan has {found} sites: it needs at least two")]
     TooFewSites { found: usize },

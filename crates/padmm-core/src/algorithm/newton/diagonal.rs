@@ -100,7 +100,7 @@ impl DiagonalMetric {
         let ridge = rule.ridge * level;
         let roots: Vec<f64> = diagonal.iter().map(|c| (c + ridge).sqrt()).collect();
         let explained: f64 = diagonal.iter().map(|c| c / (c + ridge)).sum();
-        let clip = rule.clip * link.steepest() * explained.sqrt();
+        let clip = rule.clip * link.clipped_at() * explained.sqrt();
         let variance = clip * rounds_noise * (clip * rounds_noise);
         let curvature = link.curvature(rule.curvature, rate);
         let spread: Vec<f64> =

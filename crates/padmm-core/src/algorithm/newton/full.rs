@@ -81,7 +81,7 @@ impl Basis {
         let mut matrix = second.clone();
         matrix.add_to_diagonal(rule.ridge * level);
         let factor = matrix.cholesky()?;
-        let clip = rule.clip * link.steepest() * factor.inverse_of_product().inner(&second).sqrt();
+        let clip = rule.clip * link.clipped_at() * factor.inverse_of_product().inner(&second).sqrt();
         let variance = clip * rounds_noise * (clip * rounds_noise);
         let curvature = link.curvature(rule.curvature, rate);
         let direction = factor.solve(mean);

@@ -1,5 +1,6 @@
 //! Against the vectors of the specification (ACCURACY §3), which were printed by a program of its own.
 
+mod numbers;
 mod robust;
 
 use padmm_privacy::{
@@ -218,6 +219,9 @@ fn a_run_with_little_noise_finds_the_optimum() {
         (Loss::Huber { width: 0.1 }, Regularizer::L2 { strength: 1e-4 }, 5, 0.01),
         (Loss::Logistic, Regularizer::L1 { strength: 2e-3 }, 5, 0.01),
         (Loss::Huber { width: 0.1 }, Regularizer::L1 { strength: 1e-3 }, 5, 0.01),
+        (Loss::Quantile { level: 0.8, width: 0.05 }, Regularizer::L2 { strength: 1e-4 }, 5, 0.03),
+        (Loss::Poisson { cap: 8.0 }, Regularizer::L2 { strength: 1e-3 }, 5, 0.01),
+        (Loss::Poisson { cap: 8.0 }, Regularizer::L2 { strength: 1e-4 }, 1200, 0.05),
         (Loss::Logistic, Regularizer::ElasticNet { strength: 2e-3, l1_ratio: 0.5 }, 5, 0.01),
         (Loss::Logistic, Regularizer::L2 { strength: 1e-4 }, 1200, 0.05),
         (Loss::Logistic, Regularizer::L1 { strength: 2e-5 }, 1200, 0.05),

@@ -4,7 +4,9 @@
 //! where its slope is ±k, and from there on the straight line that continues it. A record's gradient is then at most `k‖a‖ ≤ c` long
 //! however long the record is, so rows need not be cut to a norm.
 
-use super::{HingeShape, HuberShape, HuberizedHingeShape, LogisticShape, Loss, LossShape};
+use super::{
+    HingeShape, HuberShape, HuberizedHingeShape, LogisticShape, Loss, LossShape, PoissonShape, QuantileShape,
+};
 use crate::vector::Simd;
 
 impl Loss {
@@ -153,16 +155,32 @@ impl CappedShape for HuberShape {
     }
 }
 
+impl CappedShape for QuantileShape {
+    #[inline(always)]
+    fn corner(&self, label: f64, margin: f64, cap: f64) -> f64 {
+        label + self.offset(self.level - 0.5 + cap.copysign(self.slope(label, margin)))
+    }
+}
+
+impl CappedShape for PoissonShape {
+    #[inline(always)]
+    fn corner(&self, label: f64, margin: f64, cap: f64) -> f64 {
+        libm::log(self.count(label) + cap.copysign(self.slope(label, margin)))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const ALL: [Loss; 5] = [
+    const ALL: [Loss; 7] = [
         Loss::Logistic,
         Loss::Hinge,
         Loss::HuberizedHinge { width: 0.3 },
         Loss::Huber { width: 0.7 },
         Loss::Squared,
+        Loss::Quantile { level: 0.8, width: 0.3 },
+        Loss::Poisson { cap: 4.55 },
     ];
     const CAPS: [f64; 6] = [0.05, 0.3, 0.5, 0.69, 0.9, 2.0];
 

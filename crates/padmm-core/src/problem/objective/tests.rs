@@ -167,6 +167,8 @@ fn records_of_zeros_count_for_nothing() {
             Loss::Huber { width: 0.5 },
             Loss::Squared,
             Loss::Hinge,
+            Loss::Quantile { level: 0.8, width: 0.5 },
+            Loss::Poisson { cap: 3.0 },
         ];
         for loss in losses {
             let of = |data: &Dataset| {
@@ -194,6 +196,7 @@ fn records_of_zeros_count_for_nothing() {
                 Loss::Logistic => 2f64.ln(),
                 Loss::Hinge | Loss::HuberizedHinge { .. } => 1.0,
                 Loss::Huber { width } => width * (z.abs() - width / 2.0),
+                Loss::Quantile { .. } | Loss::Poisson { .. } => loss.value(z, 0.0),
                 _ => 0.5 * z * z,
             };
             let zeros = with.rows().filter(|row| row.is_empty()).map(|row| constant(row.label)).sum::<f64>();

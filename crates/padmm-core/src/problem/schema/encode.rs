@@ -353,7 +353,7 @@ impl Encoder<'_> {
             n_clipped: self.schema.columns.iter().zip(self.n_clipped).filter_map(numeric).collect(),
             unusable: self.unusable,
             label_column: self.schema.label.column().to_owned(),
-            label_is_binary: self.schema.label.is_binary(),
+            label_bounds: self.schema.label.bounds(),
         }
     }
 

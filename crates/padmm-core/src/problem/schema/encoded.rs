@@ -40,7 +40,7 @@ pub struct Encoded {
     /// Why records count for nothing, one entry a problem and column; only at a real site. For the site's own eyes only.
     pub unusable: Vec<Unusable>,
     pub(super) label_column: String,
-    pub(super) label_is_binary: bool,
+    pub(super) label_bounds: Option<(f64, f64)>,
 }
 
 /// A problem that some records have, which therefore count for nothing.
@@ -76,7 +76,12 @@ impl std::fmt::Debug for Encoded {
 impl Encoded {
     /// Whether labels are −1 and +1.
     pub fn label_is_binary(&self) -> bool {
-        self.label_is_binary
+        self.label_bounds.is_none()
+    }
+
+    /// The numbers that labels 0 and 1 stand for; `None` for two classes.
+    pub fn label_bounds(&self) -> Option<(f64, f64)> {
+        self.label_bounds
     }
 
     /// Adds the records of the table's next part, which another encoder of the same schema and header has read.
@@ -116,7 +121,7 @@ impl Encoded {
             n_records += 1;
             both |= label != first;
         }
-        if self.label_is_binary && !both {
+        if self.label_is_binary() && !both {
             return Err(SchemaError::OneClass { column: self.label_column.clone(), n_records });
         }
         Ok(())
