@@ -235,6 +235,60 @@ fn a_copy_does_not_answer_for_a_backup(algorithm: AlgorithmKind) {
     assert!(matches!(error, SessionError::OldLedger { .. }), "{error}");
 }
 
+/// What the last process announced is still unread when the next one, on an older ledger, is greeted. So the greeting does not show it,
+/// and the next process announces another release for the same round.
+#[test]
+fn a_site_that_was_greeted_too_early_is_shown_what_its_neighbours_have_in_writing() {
+    for algorithm in [P_ADMM, CONSENSUS_NEWTON] {
+        a_site_is_shown_what_its_neighbours_have(algorithm);
+    }
+}
+
+fn a_site_is_shown_what_its_neighbours_have(algorithm: AlgorithmKind) {
+    let mut run = Run::with_all(triangle(algorithm), Weather::default(), 5);
+    let wire = watched(&run);
+    let hash = run.consortium.contract.hash().to_string();
+    let written = |run: &Run<'_>| {
+        let view = SiteLedger::read(&run.ledger_path(VICTIM)).unwrap();
+        view.state().run(&hash).unwrap().n_released()
+    };
+    run.until(|run| run.round(VICTIM) >= 1);
+    run.kill(VICTIM);
+    let (backup, before) = (copy_of(&run.ledger_path(VICTIM)), written(&run));
+    run.start(VICTIM);
+    run.until(|run| written(run) > before);
+    run.hanging.extend([1, 2]);
+    run.step();
+    run.kill(VICTIM);
+    put_back(&run.ledger_path(VICTIM), &backup);
+    run.seeds.insert(VICTIM, 99);
+    run.start(VICTIM);
+    run.step();
+    run.hanging.clear();
+    run.for_as_long_as(seconds(30));
+    let error = run.stopped.get(&VICTIM).expect("it does not wait for receipts that will never come");
+    assert!(matches!(error, SessionError::OldLedger { .. }), "{error}");
+    let doubled = wire.lock().unwrap().values().filter(|payloads| payloads.len() > 1).count();
+    assert_eq!(doubled, 0, "rounds left a second time");
+}
+
+/// An older ledger may hold a neighbour's release and not its announcement: it was given again when it was asked for. The neighbour is
+/// then shown the release itself, which it also knows from its own outbox.
+#[test]
+fn a_release_that_is_shown_as_proof_is_looked_at_though_it_is_known() {
+    for algorithm in [P_ADMM, CONSENSUS_NEWTON] {
+        let mut run = Run::with_all(triangle(algorithm), Weather::default(), 7);
+        run.until(|run| run.round(VICTIM) >= 2);
+        run.kill(VICTIM);
+        let file = rusqlite::Connection::open(run.ledger_path(VICTIM)).unwrap();
+        assert_eq!(file.execute("DELETE FROM announced", []).unwrap(), 2);
+        file.close().unwrap();
+        run.start(VICTIM);
+        run.until(|run| run.are_done(&[0, 1, 2]));
+        run.end();
+    }
+}
+
 /// Of two sites that work and one that gives no receipts, a release that is in the ledger reaches nobody, not even who asks for it.
 #[test]
 fn a_release_leaves_to_nobody_before_every_neighbour_has_it_in_writing() {
