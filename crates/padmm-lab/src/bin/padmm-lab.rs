@@ -86,7 +86,7 @@ fn progress() -> ProgressBar {
 fn in_words(report: &Report) -> String {
     let mut lines = vec![format!(
         "{} schedules ({:.0} a second and thread): {} crashes, {} old ledgers put back, {} copied homes, {} disk faults, \
-         {} departures; {} ended as if nothing had been",
+         {} departures; {} ended as if nothing had been, {} had two payloads that nobody could notice",
         report.schedules,
         report.per_second,
         report.crashes,
@@ -95,6 +95,7 @@ fn in_words(report: &Report) -> String {
         report.disk_faults,
         report.departures,
         report.as_if_quiet,
+        report.beyond_promise,
     )];
     let violation = |v: &Violation| format!("seed {}: {}\n  {}", v.seed, v.invariant, v.schedule);
     lines.extend(report.violations.iter().map(violation));

@@ -56,6 +56,8 @@ pub struct Report {
     pub disk_faults: u64,
     /// Schedules after which every site had the model of a quiet run.
     pub as_if_quiet: u64,
+    /// Schedules that did what the program says that it does not notice, and two payloads left: not counted as violations.
+    pub beyond_promise: u64,
     /// Sites that others continued without.
     pub departures: u64,
     /// How often a byte was sent on average, in the schedule where that was most.
@@ -150,6 +152,7 @@ impl Report {
         self.copied_homes += tally.copies_of_homes;
         self.disk_faults += tally.disk_faults;
         self.as_if_quiet += u64::from(tally.is_as_if_quiet);
+        self.beyond_promise += u64::from(tally.is_beyond_promise);
         self.departures += tally.departures;
         self.most_copies = self.most_copies.max(tally.copies);
         self.violations.extend(violation);
