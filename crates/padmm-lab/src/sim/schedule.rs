@@ -156,7 +156,7 @@ fn trouble_of_links(dice: &mut Dice) -> Trouble {
 
 fn trouble(dice: &mut Dice, has_rollbacks: bool) -> Trouble {
     let site = dice.below(1 << 16) as usize;
-    match dice.below(if has_rollbacks { 13 } else { 10 }) {
+    match dice.below(if has_rollbacks { 14 } else { 11 }) {
         0..4 => Trouble::Crash {
             site,
             points: dice.below(40),
@@ -172,16 +172,16 @@ fn trouble(dice: &mut Dice, has_rollbacks: bool) -> Trouble {
             }
         }
         6 => Trouble::Hang { site, time: dice.millis(20_000) },
-        7 => {
+        7..9 => {
             let fault = [DiskFault::Full, DiskFault::Lost, DiskFault::KeptAfterAll][dice.below(3) as usize];
             Trouble::Disk { site, fault, commits: dice.below(12) as u32, time: dice.millis(5_000) }
         }
-        8 => weather(dice),
-        9 => match dice.chance(2) {
+        9 => weather(dice),
+        10 => match dice.chance(2) {
             true => Trouble::Sever { site, neighbour: dice.below(1 << 16) as usize },
             false => Trouble::Move { site, time: dice.millis(20_000) },
         },
-        10 => Trouble::Copy { site: 0 },
+        11 => Trouble::Copy { site: 0 },
         // One site's ledgers are copied and put back, so that copies are there to be put back.
         _ => Trouble::PutBack { site: 0, away: dice.millis(3_000) },
     }

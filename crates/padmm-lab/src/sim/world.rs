@@ -197,13 +197,13 @@ impl<'a> World<'a> {
         Err(Invariant::Ends { waiting: format!("{MOST_STEPS} steps were not enough; {}", self.waiting()) })
     }
 
-    /// Whether nobody can tell a site that it is on an old ledger or has a twin: its neighbours' ledgers were all put back as well. That
-    /// is what the program says that it does not notice; one neighbour with its disk is enough.
+    /// Whether nobody can tell a site that it is on an old ledger or has a twin: its neighbours' ledgers were all put back as well, or
+    /// are there twice, and one knows what the other does not. That is what the program says that it does not notice; one neighbour with
+    /// its disk is enough.
     fn is_forgotten(&self, name: &str) -> bool {
         let site = NAMES.iter().position(|known| *known == name).expect("a site has a name");
-        let may_be_old = self.has_copy(site) || self.put_back.contains_key(&site);
-        let neighbours = self.consortium.contract.neighbours(site);
-        may_be_old && neighbours.iter().all(|neighbour| self.put_back.contains_key(neighbour))
+        let may_be_old = |site: &usize| self.has_copy(*site) || self.put_back.contains_key(site);
+        may_be_old(&site) && self.consortium.contract.neighbours(site).iter().all(may_be_old)
     }
 
     fn next_time(&self, event: Option<Duration>) -> Duration {
