@@ -17,7 +17,9 @@ use padmm_node::outbox::{Bytes, Outbox};
 use padmm_node::transport::Transport;
 use padmm_node::transport::memory::{HEARTBEAT, Weather};
 
-/// A packet that is not answered is sent again after so long.
+/// The first packet of a call is sent again after so long, and then after twice the time each time.
+const FIRST_PAUSE: Duration = Duration::from_millis(300);
+/// What a connection has not brought over is sent again after so long.
 const REPEATED: Duration = Duration::from_millis(400);
 
 /// A process on the network; numbers are not used again.
@@ -34,7 +36,7 @@ pub(super) enum Voice {
 /// What happens after a while.
 enum Event {
     /// A packet of a call comes to the address that is called.
-    Called { caller: ProcessId, whom: usize, until: Duration },
+    Called { caller: ProcessId, whom: usize, until: Duration, pause: Duration },
     /// The caller hears that it got through, or gives up.
     Answered { caller: ProcessId, whom: usize, connection: Option<ConnectionId> },
     /// A frame arrives.
@@ -293,7 +295,7 @@ impl Inner {
             LinkOutput::Dial { patience } => {
                 self.end(id, other).calls += 1;
                 let (delay, until) = (self.delay(), self.now + patience);
-                self.later(delay, Event::Called { caller: id, whom: other, until });
+                self.later(delay, Event::Called { caller: id, whom: other, until, pause: FIRST_PAUSE });
             }
             LinkOutput::Close { connection, .. } => {
                 self.end(id, other).heard.remove(&connection);
@@ -352,7 +354,7 @@ impl Inner {
 
     fn handle(&mut self, event: Event) {
         match event {
-            Event::Called { caller, whom, until } => self.called(caller, whom, until),
+            Event::Called { caller, whom, until, pause } => self.called(caller, whom, until, pause),
             Event::Answered { caller, whom, connection } => {
                 self.with_end(caller, whom, |end, now| match connection {
                     Some(connection) => end.connected(now, connection, true),
@@ -384,14 +386,14 @@ impl Inner {
         }
     }
 
-    fn called(&mut self, caller: ProcessId, whom: usize, until: Duration) {
+    fn called(&mut self, caller: ProcessId, whom: usize, until: Duration, pause: Duration) {
         let Some(site) = self.processes.get(&caller).map(|process| process.site) else { return };
         let is_cut = self.cut.contains(&(site, whom)) || self.cut.contains(&(whom, site));
         let found = self.at_address.get(&whom).copied();
         let found = found.filter(|_| !is_cut && !self.moved.contains(&whom) && !self.is_lost());
         let Some(called) = found else {
-            return match self.now + REPEATED < until {
-                true => self.later(REPEATED, Event::Called { caller, whom, until }),
+            return match self.now + pause < until {
+                true => self.later(pause, Event::Called { caller, whom, until, pause: 2 * pause }),
                 false => {
                     let wait = until.saturating_sub(self.now);
                     self.later(wait, Event::Answered { caller, whom, connection: None });

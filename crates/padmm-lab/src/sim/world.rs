@@ -12,6 +12,7 @@ use super::disk::{Content, SimulatedDisk};
 use super::invariant::Invariant;
 use super::network::Network;
 use super::process::Process;
+use super::reach::RECONNECTED;
 use super::schedule::Schedule;
 use super::wire::Wire;
 
@@ -178,7 +179,11 @@ impl<'a> World<'a> {
                 self.machines.iter().for_each(|machine| machine.disk.mend());
                 self.network.set_weather(Weather::default());
             }
-            if is_over && self.is_ended() {
+            // News of an edge that was given up comes to a site that has its model when both are connected again.
+            let are_told = |world: &Self| {
+                calm_since.is_some_and(|since| world.now > since + 2 * RECONNECTED) || !world.has_departures()
+            };
+            if is_over && self.is_ended() && are_told(self) {
                 return Ok(());
             }
             if let Some(since) = calm_since {
@@ -204,6 +209,10 @@ impl<'a> World<'a> {
         let site = NAMES.iter().position(|known| *known == name).expect("a site has a name");
         let may_be_old = |site: &usize| self.has_copy(*site) || self.put_back.contains_key(site);
         may_be_old(&site) && self.consortium.contract.neighbours(site).iter().all(may_be_old)
+    }
+
+    fn has_departures(&self) -> bool {
+        self.processes.values().any(|process| !process.session.departures().is_empty())
     }
 
     fn next_time(&self, event: Option<Duration>) -> Duration {

@@ -29,10 +29,13 @@ pub(super) struct NoiseAhead {
     state: State,
 }
 
+/// The source, and what it drew.
+type Drawn = (Box<dyn NoiseSource>, Result<Vec<i64>, PrivacyError>);
+
 enum State {
     /// Nothing is expected.
     Idle(Box<dyn NoiseSource>),
-    Drawing(Draw, JoinHandle<(Box<dyn NoiseSource>, Result<Vec<i64>, PrivacyError>)>),
+    Drawing(Draw, JoinHandle<Drawn>),
     /// A thread took the source with it.
     Lost,
 }
