@@ -58,7 +58,6 @@ pub(super) struct End {
 
 pub(super) struct Plugged {
     pub(super) site: usize,
-    pub(super) since: Duration,
     voice: Voice,
     next_heartbeat: Duration,
     pub(super) ends: BTreeMap<usize, End>,
@@ -81,6 +80,8 @@ pub(super) struct Inner {
     random: PublicSeed,
     neighbours: Vec<Vec<usize>>,
     pub(super) processes: BTreeMap<ProcessId, Plugged>,
+    /// When a process of each site came or went last.
+    pub(super) changed: BTreeMap<usize, Duration>,
     /// Who is found at each site's address.
     at_address: BTreeMap<usize, ProcessId>,
     pub(super) lines: BTreeMap<ConnectionId, Line>,
@@ -109,6 +110,7 @@ impl Network {
             random: PublicSeed::new(seed),
             neighbours,
             processes: BTreeMap::new(),
+            changed: BTreeMap::new(),
             at_address: BTreeMap::new(),
             lines: BTreeMap::new(),
             events: BTreeMap::new(),
@@ -135,9 +137,8 @@ impl Network {
             let link = Link::new(site < other, seed, now);
             ends.insert(other, End { link, heard: BTreeMap::new(), since: now, calls: 0 });
         }
-        inner
-            .processes
-            .insert(id, Plugged { site, since: now, voice, next_heartbeat: now + HEARTBEAT, ends });
+        inner.processes.insert(id, Plugged { site, voice, next_heartbeat: now + HEARTBEAT, ends });
+        inner.changed.insert(site, now);
         if !is_copy {
             inner.at_address.insert(site, id);
         }
@@ -147,7 +148,8 @@ impl Network {
     /// Takes a process off the network, as by a power cut: nobody is told.
     pub(super) fn unplug(&self, id: ProcessId) {
         let mut inner = self.lock();
-        inner.processes.remove(&id);
+        let (process, now) = (inner.processes.remove(&id), inner.now);
+        inner.changed.extend(process.map(|process| (process.site, now)));
         inner.at_address.retain(|_, process| *process != id);
     }
 

@@ -43,7 +43,8 @@ impl Network {
     /// What is so once nothing has been wrong for `calm`: between sites that have one process each.
     pub(super) fn check_settled(&self, calm: Duration) -> Result<(), Invariant> {
         let inner = self.lock();
-        let age = |process: &Plugged| inner.now.saturating_sub(process.since).min(calm);
+        // A copy that has just gone was connected in its site's place.
+        let age = |process: &Plugged| inner.now.saturating_sub(inner.changed[&process.site]).min(calm);
         let is_old = |process: &Plugged| age(process) > RECONNECTED;
         for (&id, process) in inner.processes.iter().filter(|(_, process)| is_old(process)) {
             for (&other, end) in &process.ends {
