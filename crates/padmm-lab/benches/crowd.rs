@@ -21,7 +21,9 @@ fn flag<T: FromStr>(name: &str, otherwise: T) -> T {
 }
 
 /// When a site had sent its first and its last release, if it came to that.
-fn times(log: impl BufRead, rounds: u32) -> (Option<Instant>, Option<Instant>) {
+type Times = (Option<Instant>, Option<Instant>);
+
+fn times(log: impl BufRead, rounds: u32) -> Times {
     let (mut first, mut last) = (None, None);
     for line in log.lines().map_while(Result::ok) {
         if line.contains(": round 1 of") {
@@ -60,7 +62,7 @@ fn main() {
     let n_finished = children.iter_mut().map(|child| child.wait().expect("it ends")).filter(|s| s.success());
     let n_finished = n_finished.count();
     let since = |at: Instant| at - begun;
-    let latest = |at: fn(&(Option<Instant>, Option<Instant>)) -> Option<Instant>| -> Duration {
+    let latest = |at: fn(&Times) -> Option<Instant>| -> Duration {
         times.iter().filter_map(at).map(since).max().unwrap_or_default()
     };
     let (first, last) = (latest(|t| t.0), latest(|t| t.1));
