@@ -15,14 +15,11 @@ const LATEST: Duration = Duration::from_secs(10);
 pub struct RoundTrip {
     /// Smoothed time and variation, once there is a measurement.
     known: Option<(Duration, Duration)>,
-    /// How long it took the last time, if it was asked for a second time meanwhile.
-    at_most: Duration,
 }
 
 impl RoundTrip {
     /// Takes in a measurement. What had to be asked for a second time must not be measured: nobody knows which of the two was answered.
     pub fn measure(&mut self, time: Duration) {
-        self.at_most = Duration::ZERO;
         self.known = Some(match self.known {
             None => (time, time / 2),
             Some((smoothed, variation)) => {
@@ -32,22 +29,12 @@ impl RoundTrip {
         });
     }
 
-    /// Something took so long and was asked for a second time meanwhile. Until there is a measurement it is given that long before it is
-    /// asked for again: where the way takes longer than the patience, all would be asked for twice, and nothing ever measured.
-    /// What took very long was not on its way all the time.
-    pub fn asked_again(&mut self, time: Duration) {
-        if time <= LATEST {
-            self.at_most = time;
-        }
-    }
-
     /// How long to wait before asking again.
     pub fn patience(&self) -> Duration {
-        let patience = self.known.map_or(UNKNOWN, |(smoothed, variation)| {
+        self.known.map_or(UNKNOWN, |(smoothed, variation)| {
             // A round that is a little slower than all others is no loss either.
-            smoothed + (4 * variation).max(smoothed / 2)
-        });
-        patience.max(self.at_most + self.at_most / 4).clamp(SOONEST, LATEST)
+            (smoothed + (4 * variation).max(smoothed / 2)).clamp(SOONEST, LATEST)
+        })
     }
 }
 
@@ -71,19 +58,6 @@ mod tests {
         assert_eq!(way.patience(), SOONEST);
         (0..50).for_each(|_| way.measure(ms(100_000)));
         assert_eq!(way.patience(), LATEST);
-    }
-
-    #[test]
-    fn what_was_asked_for_twice_is_given_its_time_until_it_is_measured() {
-        let mut way = RoundTrip::default();
-        way.asked_again(ms(1600));
-        assert_eq!(way.patience(), ms(2000));
-        way.measure(ms(1200));
-        assert_eq!(way.patience(), ms(1200 + 4 * 600));
-        (0..50).for_each(|_| way.measure(ms(1200)));
-        assert_eq!(way.patience(), ms(1800), "one that was lost says nothing of those after it");
-        way.asked_again(ms(100_000));
-        assert_eq!(way.patience(), ms(1800), "nobody was there");
     }
 
     #[test]

@@ -357,11 +357,8 @@ impl Session {
         }
         let waited = now.saturating_sub(self.waiting_since);
         let speaker = self.speaker(sender).expect("looked up above");
-        if is_awaited {
-            match speaker.was_asked {
-                true => speaker.waits.asked_again(waited),
-                false => speaker.waits.measure(waited),
-            }
+        if is_awaited && !speaker.was_asked {
+            speaker.waits.measure(waited);
         }
         speaker.held.insert(turn, bytes);
         fault::at(Point::Received);
