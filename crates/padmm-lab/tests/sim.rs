@@ -13,7 +13,7 @@ fn play(layer: Layer, schedules: u64, bug: Option<Bug>) -> Report {
 
 #[test]
 fn every_invariant_holds() {
-    let report = play(Layer::Sites, 400, None);
+    let report = play(Layer::Sites, 600, None);
     assert!(report.violations.is_empty(), "{:#?}", report.violations);
     // Without these the schedules would say little.
     assert!(report.crashes > 400 && report.disk_faults > 20 && report.departures > 20, "{report:?}");
