@@ -11,10 +11,12 @@ use std::time::Duration;
 
 use common::network::*;
 use padmm_core::algorithm::{AlgorithmKind, CONSENSUS_NEWTON, P_ADMM};
-use padmm_core::message::Stage;
+use padmm_core::message::{SiteIndex, Stage};
 use padmm_node::contract;
-use padmm_node::frame::Frame;
+use padmm_node::frame::{Announcement, Frame, Origin};
+use padmm_node::identity::Home;
 use padmm_node::ledger::SiteLedger;
+use padmm_node::mailbox::NetworkEvent;
 use padmm_node::session::SessionError;
 use padmm_node::transport::memory::Weather;
 
@@ -233,6 +235,61 @@ fn a_copy_does_not_answer_for_a_backup(algorithm: AlgorithmKind) {
     assert_eq!(doubled, 0, "rounds left a second time");
     let error = run.stopped.get(&VICTIM).expect("the neighbours know of later releases");
     assert!(matches!(error, SessionError::OldLedger { .. }), "{error}");
+}
+
+/// A greeting may come too early to show what its receiver's last process has announced, or go to a copy of its home. Whoever then
+/// announces something else, or something earlier, is shown what is in writing: it would wait for a receipt for ever.
+#[test]
+fn a_site_that_announces_something_else_is_shown_what_its_neighbour_has_in_writing() {
+    let consortium = Consortium::running(P_ADMM, 2, "path", contract::Silence::Wait);
+    let mut run = Run::with_all(&consortium, Weather::default(), 1);
+    // What it says is written by the test.
+    run.hanging.insert(VICTIM);
+    let shown = Arc::new(Mutex::new(vec![]));
+    let seen = Arc::clone(&shown);
+    run.network.watch(move |from, _, bytes| {
+        if let (1, Ok(Frame::Hello { shown, .. })) = (from.0, Frame::decode(bytes)) {
+            seen.lock().unwrap().extend(shown.iter().map(|bytes| bytes.to_vec()));
+        }
+    });
+    let home = Home::open(&consortium.sites[VICTIM].0.folder().join("../..")).unwrap();
+    let origin = Origin { plan: consortium.contract.hash().0, sender: SiteIndex(VICTIM) };
+    let announce = |round: u32, digest: u8| {
+        let (ledger, entry) = ([1; 32], 4 + u64::from(round));
+        let new = Announcement { origin, round, ledger, entry, head: [2; 32], digest: [digest; 32] };
+        Frame::Announce(new).encode(home.identity()).to_vec()
+    };
+    let mut hear = |bytes: Vec<u8>| -> Vec<Vec<u8>> {
+        shown.lock().unwrap().clear();
+        let (now, neighbour) = (run.now, run.sites.get_mut(&1).unwrap());
+        let event = NetworkEvent::Frame { from: SiteIndex(VICTIM), bytes };
+        neighbour.session.handle(now, event, &neighbour.transport).unwrap();
+        run.for_as_long_as(seconds(1));
+        std::mem::take(&mut *shown.lock().unwrap())
+    };
+    let first = announce(2, 10);
+    assert!(hear(first.clone()).is_empty(), "it is news, and gets a receipt");
+    for other in [announce(2, 11), announce(1, 12)] {
+        let shown = hear(other);
+        assert!(!shown.is_empty() && shown.iter().all(|bytes| *bytes == first), "{shown:?}");
+    }
+}
+
+/// An older ledger may hold a neighbour's release and not its announcement: it was given again when it was asked for. The neighbour is
+/// then shown the release itself, which it also knows from its own outbox.
+#[test]
+fn a_release_that_is_shown_as_proof_is_looked_at_though_it_is_known() {
+    for algorithm in [P_ADMM, CONSENSUS_NEWTON] {
+        let mut run = Run::with_all(triangle(algorithm), Weather::default(), 7);
+        run.until(|run| run.round(VICTIM) >= 2);
+        run.kill(VICTIM);
+        let file = rusqlite::Connection::open(run.ledger_path(VICTIM)).unwrap();
+        assert_eq!(file.execute("DELETE FROM announced", []).unwrap(), 2);
+        file.close().unwrap();
+        run.start(VICTIM);
+        run.until(|run| run.are_done(&[0, 1, 2]));
+        run.end();
+    }
 }
 
 /// Of two sites that work and one that gives no receipts, a release that is in the ledger reaches nobody, not even who asks for it.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
-use padmm_lab::sim::{self, Bug, Extent, Report, Violation};
+use padmm_lab::sim::{self, Bug, Extent, Layer, Report, Violation};
 
 #[derive(Parser)]
 #[command(name = "padmm-lab", about = "Tries what could go wrong")]
@@ -41,6 +41,9 @@ struct Sim {
     /// Threads; by default one for each core
     #[arg(long)]
     threads: Option<usize>,
+    /// Play connections alone, without sites: they are cut, moved and copied much more often
+    #[arg(long)]
+    links: bool,
     /// Something wrong on purpose, which must be found
     #[arg(long, value_enum)]
     bug: Option<Bug>,
@@ -54,6 +57,7 @@ fn main() -> ExitCode {
     let seconds = sim.hours.map_or(sim.seconds, |hours| 3600.0 * hours);
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let extent = Extent {
+        layer: if sim.links { Layer::Links } else { Layer::Sites },
         seed: sim.seed.unwrap_or(sim.from),
         time: Duration::from_secs_f64(seconds),
         schedules: if sim.seed.is_some() { 1 } else { sim.schedules.unwrap_or(u64::MAX) },
@@ -81,15 +85,17 @@ fn progress() -> ProgressBar {
 
 fn in_words(report: &Report) -> String {
     let mut lines = vec![format!(
-        "{} schedules ({:.0} a second and thread): {} crashes, {} old ledgers put back, {} disk faults, {} departures; \
-         {} ended as if nothing had been",
+        "{} schedules ({:.0} a second and thread): {} crashes, {} old ledgers put back, {} copied homes, {} disk faults, \
+         {} departures; {} ended as if nothing had been, {} had two payloads that nobody could notice",
         report.schedules,
         report.per_second,
         report.crashes,
         report.rollbacks,
+        report.copied_homes,
         report.disk_faults,
         report.departures,
         report.as_if_quiet,
+        report.beyond_promise,
     )];
     let violation = |v: &Violation| format!("seed {}: {}\n  {}", v.seed, v.invariant, v.schedule);
     lines.extend(report.violations.iter().map(violation));

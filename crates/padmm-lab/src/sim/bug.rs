@@ -4,46 +4,35 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use padmm_core::data::Dataset;
-use padmm_core::message::SiteIndex;
-use padmm_node::frame::{Frame, is_request};
+use padmm_node::frame::Frame;
 use padmm_node::ledger::{Opening, SiteLedger, Word};
-use padmm_node::outbox::Bytes;
 use padmm_node::site::{NoiseProvider, Site};
-use padmm_node::transport::Transport;
-use padmm_node::transport::memory::MemoryTransport;
 use padmm_privacy::Budget;
 
 use super::consortium::{DELTA, EPSILON};
 use super::disk::SimulatedDisk;
-use super::world::{Silent, World};
+use super::process::Silent;
+use super::world::World;
 
 /// Something wrong on purpose, which the invariants must find.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Bug {
     /// Commits return before they are on the disk, so that releases leave before they are charged for good.
-    LazyDisk,
-    /// A crash takes the newest entry with it, and the round is drawn again.
-    ForgetfulDisk,
+    SendBeforeCommit,
     /// The head is written before its entry.
-    HeadFirst,
-    /// A crash takes the loss of a neighbour with it, and all that was written after it.
-    ForgottenLoss,
+    HeadBeforeCommit,
+    /// A crash takes the newest entry with it, and the round is drawn again.
+    RedrawAfterCrash,
+    /// A site that continues after a crash has forgotten that it left a neighbour, and all that was written after that.
+    LossForgottenInReplay,
     /// What neighbours show of a ledger is taken for proved.
-    SkippedProof,
+    RollbackProofSkipped,
     /// Requests are repeated without waiting for an answer.
-    Impatience,
+    RequestWithoutBackOff,
     /// Every site finds everybody's word that it is ready, whether or not it was given.
-    SkippedBarrier,
-}
-
-/// A transport on which requests are repeated at once.
-pub(super) struct Impatient<'a>(pub(super) &'a MemoryTransport);
-
-impl Transport for Impatient<'_> {
-    fn send(&self, to: SiteIndex, frame: Bytes) {
-        let copies = if is_request(&frame) { 100 } else { 1 };
-        (0..copies).for_each(|_| self.0.send(to, Arc::clone(&frame)));
-    }
+    BarrierSkipped,
+    /// The connection that came last is written to for ever, though it may be that of a copy that is gone.
+    ClonePromoted,
 }
 
 impl World<'_> {
@@ -67,13 +56,15 @@ impl World<'_> {
         let setups: Vec<_> = self.consortium.sites.iter().map(setup).collect();
         let ready: Vec<_> = setups.iter().map(|setup| setup.outbox.ready()).collect();
         let accepted: Vec<_> = setups.iter().flat_map(|setup| setup.accepted.clone()).collect();
-        for (setup, disk) in setups.iter().zip(&self.disks) {
+        for (setup, machine) in setups.iter().zip(&self.machines) {
             let me = setup.outbox.origin().sender;
             let others = ready.iter().copied().filter(|word| word.site != me);
             let (ready, accepted) = (others.collect(), accepted.clone());
             let hello =
                 Frame::Hello { origin: setup.outbox.origin(), proof: false, shown: vec![], accepted, ready };
-            disk.plant(Word { run: setup.start.run.clone(), bytes: setup.outbox.sign(&hello).to_vec() });
+            machine
+                .disk
+                .plant(Word { run: setup.start.run.clone(), bytes: setup.outbox.sign(&hello).to_vec() });
         }
     }
 }

@@ -8,18 +8,20 @@ use padmm_node::ledger::SiteLedger;
 use super::consortium::{EPSILON, NAMES};
 use super::disk::SimulatedDisk;
 use super::invariant::Invariant;
-use super::world::{Process, Tally, World};
+use super::process::Process;
+use super::world::{Machine, Tally, World};
 
 /// How often a byte may be sent on average. Of a thousand schedules the worst came to 2.8.
 const MOST_COPIES: f64 = 6.0;
 
 impl World<'_> {
     /// Whoever begins does so when all others are ready, or known to be left behind.
-    pub(super) fn check_start(&mut self, site: usize) -> Result<(), Invariant> {
-        let Some(Process { session, .. }) = self.processes.get(&site) else { return Ok(()) };
+    pub(super) fn check_start(&mut self, machine: usize) -> Result<(), Invariant> {
+        let Some(Process { session, .. }) = self.processes.get(&machine) else { return Ok(()) };
+        let site = self.machines[machine].site;
         if session.is_started() && self.begun.insert(site) {
             let left: BTreeSet<usize> = session.departures().iter().map(|d| d.lost.0).collect();
-            let wire = self.wire.lock().expect("watching does not panic");
+            let wire = self.wire.lock();
             let is_missing =
                 |&other: &usize| other != site && !wire.ready.contains(&other) && !left.contains(&other);
             if let Some(missing) = (0..self.n_sites()).find(is_missing) {
@@ -32,14 +34,16 @@ impl World<'_> {
     pub(super) fn check_end(mut self, quiet: &BTreeMap<usize, Vec<u64>>) -> Result<Tally, Invariant> {
         let departed: BTreeMap<usize, Vec<usize>> = self
             .processes
-            .iter()
+            .range(..self.n_sites())
             .map(|(&site, process)| {
                 let own = process.session.departures().into_iter().filter(|d| d.reporter.0 == site);
                 (site, own.map(|d| d.lost.0).collect())
             })
             .collect();
-        for (&a, lost) in &departed {
-            for &b in lost.iter().filter(|b| departed.contains_key(b)) {
+        // A site and its copy have given up what each of them missed.
+        let is_one = |site: &usize| departed.contains_key(site) && !self.has_copy(*site);
+        for (a, lost) in departed.iter().filter(|(a, _)| is_one(a)).map(|(&a, lost)| (a, lost)) {
+            for &b in lost.iter().filter(|b| is_one(b)) {
                 // A site that has its model has no edge left to give up, but it knows.
                 let knows = self.processes[&b]
                     .session
@@ -54,14 +58,14 @@ impl World<'_> {
         self.check_duals(&departed)?;
         self.check_models()?;
         self.tally.departures = departed.values().map(|lost| lost.len() as u64).sum();
-        self.tally.copies = self.wire.lock().expect("watching does not panic").copies();
+        self.tally.copies = self.wire.copies();
         if self.tally.copies > MOST_COPIES {
             return Err(Invariant::FewCopies { copies: self.tally.copies });
         }
-        self.tally.disk_faults = self.disks.iter().map(SimulatedDisk::n_faults).sum();
+        self.tally.disk_faults = self.machines.iter().map(|machine| machine.disk.n_faults()).sum();
         self.processes.clear();
-        for (site, disk) in self.disks.iter().enumerate() {
-            let Some(head) = disk.head() else { continue };
+        for Machine { site, disk, .. } in &self.machines {
+            let (site, Some(head)) = (*site, disk.head()) else { continue };
             let ledger = SiteLedger::open_in(SimulatedDisk::path(), Box::new(disk.clone()), head)
                 .map_err(|e| Invariant::Continues { site: NAMES[site], error: e.to_string() })?;
             let epsilon = ledger.epsilon_spent().value();
@@ -69,7 +73,8 @@ impl World<'_> {
                 return Err(Invariant::WithinBudget { site: NAMES[site], epsilon });
             }
         }
-        let is_like_quiet = self.put_back.is_empty() && self.stopped.is_empty() && self.tally.departures == 0;
+        let is_old = !self.put_back.is_empty() || self.machines.len() > self.n_sites();
+        let is_like_quiet = !is_old && self.stopped.is_empty() && self.tally.departures == 0;
         if is_like_quiet {
             for (site, model) in &self.models {
                 if quiet.get(site) != Some(model) {
@@ -81,18 +86,18 @@ impl World<'_> {
         Ok(self.tally)
     }
 
-    /// Those that averaged over the same sites have the same model, to the bit.
+    /// Those that averaged over the same sites have the same model, to the bit, a site and its copy included.
     fn check_models(&self) -> Result<(), Invariant> {
         let mut known: BTreeMap<Vec<SiteIndex>, usize> = BTreeMap::new();
-        for (&site, model) in &self.models {
-            let Some(process) = self.processes.get(&site) else { continue };
+        for (&machine, model) in &self.models {
+            let Some(process) = self.processes.get(&machine) else { continue };
             // One whose old ledger was put back may have begun again.
             let Some(over) = process.session.outcome().and(process.session.agent().averaged_over()) else {
                 continue;
             };
-            let first = *known.entry(over).or_insert(site);
+            let first = *known.entry(over).or_insert(machine);
             if self.models[&first] != *model {
-                return Err(Invariant::SameModel { site: NAMES[first], other: NAMES[site] });
+                return Err(Invariant::SameModel { site: self.name(first), other: self.name(machine) });
             }
         }
         Ok(())

@@ -72,13 +72,13 @@ impl SimulatedDisk {
         if let Some(content) = inner.unwritten.take() {
             inner.content = content;
         }
-        if inner.bug == Some(Bug::ForgetfulDisk) && inner.content.rows.len() > 1 {
+        if inner.bug == Some(Bug::RedrawAfterCrash) && inner.content.rows.len() > 1 {
             inner.content.rows.pop();
             let head = inner.content.rows.last().map(head_of);
             (inner.content.head, inner.old_head) = (head, head);
         }
         let loss = inner.content.rows.iter().position(|row| row.kind == "neighbour-lost");
-        if let Some(loss) = loss.filter(|_| inner.bug == Some(Bug::ForgottenLoss)) {
+        if let Some(loss) = loss.filter(|_| inner.bug == Some(Bug::LossForgottenInReplay)) {
             inner.content.rows.truncate(loss);
             let head = inner.content.rows.last().map(head_of);
             (inner.content.head, inner.old_head) = (head, head);
@@ -120,6 +120,14 @@ impl SimulatedDisk {
         self.lock().content.clone()
     }
 
+    /// Another disk with what is on this one.
+    pub(super) fn same_again(&self) -> Self {
+        let inner = self.lock();
+        let disk = Self::new(inner.bug);
+        disk.put_back(inner.content.clone());
+        disk
+    }
+
     pub(super) fn put_back(&self, content: Content) {
         let mut inner = self.lock();
         inner.old_head = content.head;
@@ -155,7 +163,7 @@ fn failed(reason: &str) -> LedgerError {
 
 impl LedgerStore for SimulatedDisk {
     fn commit(&mut self, batch: &Batch<'_>, before: &mut dyn FnMut()) -> Result<(), LedgerError> {
-        if let Some(row) = batch.entry.filter(|_| self.lock().bug == Some(Bug::HeadFirst)) {
+        if let Some(row) = batch.entry.filter(|_| self.lock().bug == Some(Bug::HeadBeforeCommit)) {
             self.write_head(head_of(row))?;
         }
         before();
@@ -179,7 +187,7 @@ impl LedgerStore for SimulatedDisk {
             }
             Some(DiskFault::KeptAfterAll) | None => {}
         }
-        if inner.bug == Some(Bug::LazyDisk) {
+        if inner.bug == Some(Bug::SendBeforeCommit) {
             inner.unwritten = Some(inner.content.clone());
         }
         let content = &mut inner.content;

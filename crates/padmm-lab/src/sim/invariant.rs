@@ -64,6 +64,13 @@ pub enum Invariant {
         /// The other.
         neighbour: &'static str,
     },
+    /// Who gets no answer asks again more and more patiently.
+    BacksOff {
+        /// Who asks.
+        site: &'static str,
+        /// Who is asked.
+        neighbour: &'static str,
+    },
     /// What was sent is not sent again and again.
     FewCopies {
         /// How often a byte was sent on average.
@@ -80,6 +87,38 @@ pub enum Invariant {
     OneModel {
         /// Whose model changed.
         site: &'static str,
+    },
+    /// A link that has a connection over which something comes is not left on one over which nothing comes.
+    LiveReplacesDead {
+        /// Who writes to a dead connection.
+        site: &'static str,
+        /// To whom it writes.
+        neighbour: &'static str,
+    },
+    /// Nobody is dialled again and again.
+    NoStorm {
+        /// Who dials.
+        site: &'static str,
+        /// Who is dialled.
+        neighbour: &'static str,
+        /// How often, since the process was started.
+        calls: u64,
+    },
+    /// Soon after the troubles are over, all are connected.
+    Reconnected {
+        /// Who writes to nobody.
+        site: &'static str,
+        /// Who is there and is not written to.
+        neighbour: &'static str,
+    },
+    /// Two processes that are connected stay with what they have.
+    FewConnections {
+        /// One of them.
+        site: &'static str,
+        /// The other.
+        neighbour: &'static str,
+        /// How many connections both hold.
+        live: usize,
     },
     /// Where nobody was lost and no old ledger put back, the model is that of a quiet run.
     AsIfQuiet {
@@ -106,9 +145,24 @@ impl fmt::Display for Invariant {
             Self::OppositeDuals { site, neighbour } => {
                 write!(f, "the duals of {site} and {neighbour} are not opposite")
             }
+            Self::BacksOff { site, neighbour } => {
+                write!(f, "{site} asks {neighbour} again and again without waiting for an answer")
+            }
             Self::FewCopies { copies } => write!(f, "every byte was sent {copies:.1} times on average"),
             Self::SameModel { site, other } => write!(f, "{site} and {other} kept different models"),
             Self::OneModel { site } => write!(f, "{site} has two models"),
+            Self::LiveReplacesDead { site, neighbour } => {
+                write!(f, "{site} writes to a dead connection of {neighbour}, and has a live one")
+            }
+            Self::NoStorm { site, neighbour, calls } => {
+                write!(f, "{site} has dialled {neighbour} {calls} times")
+            }
+            Self::Reconnected { site, neighbour } => {
+                write!(f, "{site} is not connected to {neighbour} again")
+            }
+            Self::FewConnections { site, neighbour, live } => {
+                write!(f, "{site} and {neighbour} keep {live} connections")
+            }
             Self::AsIfQuiet { site } => write!(f, "the model of {site} is not that of a quiet run"),
         }
     }

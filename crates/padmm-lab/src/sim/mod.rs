@@ -4,9 +4,13 @@
 //! | question | file |
 //! |---|---|
 //! | what happens, and when | `schedule` |
+//! | what troubles do, and how they end | `trouble` |
 //! | what a disk keeps of what was written to it | `disk` |
-//! | the sites and their network, moved from one deadline to the next | `world` |
-//! | what must always be so | `invariant`, `check` |
+//! | who is connected to whom, and what becomes of frames | `network` |
+//! | how a process is started, moved and ended | `process` |
+//! | all of them, moved from one deadline to the next | `world` |
+//! | the same without sites: connections alone | `links` |
+//! | what must always be so | `invariant`, `wire`, `check`; of links, `reach` |
 //! | what is wrong on purpose | `bug` |
 
 mod bug;
@@ -14,7 +18,13 @@ mod check;
 mod consortium;
 mod disk;
 mod invariant;
+mod links;
+mod network;
+mod process;
+mod reach;
 mod schedule;
+mod trouble;
+mod wire;
 mod world;
 
 use std::sync::Mutex;
@@ -40,10 +50,14 @@ pub struct Report {
     pub crashes: u64,
     /// Ledgers of earlier days that were put in the place of newer ones.
     pub rollbacks: u64,
+    /// Homes that came up a second time, beside their site.
+    pub copied_homes: u64,
     /// Writes that a disk refused, or was not heard of again.
     pub disk_faults: u64,
     /// Schedules after which every site had the model of a quiet run.
     pub as_if_quiet: u64,
+    /// Schedules that did what the program says that it does not notice, and two payloads left: not counted as violations.
+    pub beyond_promise: u64,
     /// Sites that others continued without.
     pub departures: u64,
     /// How often a byte was sent on average, in the schedule where that was most.
@@ -63,9 +77,20 @@ pub struct Violation {
     pub schedule: String,
 }
 
+/// What is played.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Layer {
+    /// Whole sites.
+    Sites,
+    /// Their links alone: much more happens to each, in less time.
+    Links,
+}
+
 /// How long, and how much of it.
 #[derive(Debug, Clone, Copy)]
 pub struct Extent {
+    /// Of what.
+    pub layer: Layer,
     /// The first schedule's.
     pub seed: u64,
     /// Wall time after which no further schedule is begun.
@@ -78,8 +103,12 @@ pub struct Extent {
 
 /// Runs schedules one after the other, on every thread, until the time is over or something is broken.
 pub fn run(extent: Extent, bug: Option<Bug>, mut tell: impl FnMut(u64) + Send) -> Report {
-    world::silence_crashes();
-    let consortia = Consortium::all();
+    process::silence_crashes();
+    let consortia = if extent.layer == Layer::Sites { Consortium::all() } else { vec![] };
+    let play = |schedule: &Schedule| match extent.layer {
+        Layer::Sites => world::play(&consortia, schedule, bug),
+        Layer::Links => links::play(schedule, bug),
+    };
     let (next, begun) = (AtomicU64::new(0), Instant::now());
     let (report, broken) = (Mutex::new(Report::default()), AtomicBool::new(false));
     let tell = Mutex::new(&mut tell);
@@ -92,12 +121,14 @@ pub fn run(extent: Extent, bug: Option<Bug>, mut tell: impl FnMut(u64) + Send) -
                         return;
                     }
                     let seed = extent.seed + k;
-                    let schedule = Schedule::of(seed);
-                    let result = world::play(&consortia, &schedule, bug);
+                    let schedule = match extent.layer {
+                        Layer::Sites => Schedule::of(seed),
+                        Layer::Links => Schedule::of_links(seed),
+                    };
+                    let result = play(&schedule);
                     let violation = result.as_ref().err().map(|_| {
                         broken.store(true, Ordering::Relaxed);
-                        let (shorter, found) =
-                            schedule.shrunk(|tried| world::play(&consortia, tried, bug).err());
+                        let (shorter, found) = schedule.shrunk(|tried| play(tried).err());
                         Violation { seed, invariant: found.to_string(), schedule: shorter.to_string() }
                     });
                     let mut report = report.lock().expect("no thread panics with the report");
@@ -118,8 +149,10 @@ impl Report {
         self.schedules += 1;
         self.crashes += tally.crashes;
         self.rollbacks += tally.rollbacks;
+        self.copied_homes += tally.copies_of_homes;
         self.disk_faults += tally.disk_faults;
         self.as_if_quiet += u64::from(tally.is_as_if_quiet);
+        self.beyond_promise += u64::from(tally.is_beyond_promise);
         self.departures += tally.departures;
         self.most_copies = self.most_copies.max(tally.copies);
         self.violations.extend(violation);

@@ -51,8 +51,14 @@ pub(super) enum Trouble {
     Copy { site: usize },
     /// The site's process ends, and its ledger is replaced by the copy.
     PutBack { site: usize, away: Duration },
+    /// The connections between a site and one of its neighbours die, and neither end is told.
+    Sever { site: usize, neighbour: usize },
+    /// The site gets another address for a while: its connections die, and nobody finds it.
+    Move { site: usize, time: Duration },
+    /// A copy of the site's home is made, and comes up elsewhere beside the site, for a while or for good.
+    Clone { site: usize, after: Duration, time: Option<Duration> },
     /// Frames travel differently from now on.
-    Weather { loss: f64, repeats: f64, delay: Duration },
+    Weather { weather: Weather },
 }
 
 /// A seed, and what it makes happen.
@@ -64,6 +70,8 @@ pub struct Schedule {
     pub(super) events: Vec<(Duration, Trouble)>,
 }
 
+/// The same for links alone, which have no end.
+const LINKS_TROUBLED: u64 = 60_000;
 /// Troubles begin in so much of simulated time: about what an undisturbed run takes.
 const TROUBLED: u64 = 4_000;
 
@@ -76,6 +84,9 @@ impl Schedule {
         let n = 2 + dice.below(9);
         let mut events: Vec<(Duration, Trouble)> =
             (0..n).map(|_| (dice.millis(TROUBLED), trouble(&mut dice, has_rollbacks))).collect();
+        if dice.chance(4) {
+            events.push((dice.millis(TROUBLED), copied_home(&mut dice)));
+        }
         if dice.chance(5) {
             let site = dice.below(1 << 16) as usize;
             events.push((Duration::ZERO, Trouble::Late { site, time: dice.millis(20_000) }));
@@ -84,6 +95,17 @@ impl Schedule {
         if !dice.chance(4) {
             events.push((Duration::ZERO, weather(&mut dice)));
         }
+        events.sort_by_key(|(at, _)| *at);
+        Self { seed, shape, events }
+    }
+
+    /// The schedule of a seed for links alone.
+    pub(super) fn of_links(seed: u64) -> Self {
+        let mut dice = Dice::new(seed);
+        let shape = dice.below(u64::MAX) as usize;
+        let n = 2 + dice.below(24);
+        let mut events: Vec<(Duration, Trouble)> =
+            (0..n).map(|_| (dice.millis(LINKS_TROUBLED), trouble_of_links(&mut dice))).collect();
         events.sort_by_key(|(at, _)| *at);
         Self { seed, shape, events }
     }
@@ -107,12 +129,34 @@ impl Schedule {
 
 fn weather(dice: &mut Dice) -> Trouble {
     let (loss, repeats) = (dice.below(30) as f64 / 100.0, dice.below(30) as f64 / 100.0);
-    Trouble::Weather { loss, repeats, delay: dice.millis(300) }
+    Trouble::Weather { weather: Weather { loss, repeats, longest_delay: dice.millis(300) } }
+}
+
+/// A copy of a home is there at once or later, when the site has gone on; most are there for a while.
+fn copied_home(dice: &mut Dice) -> Trouble {
+    let (site, is_at_once, is_for_good) = (dice.below(1 << 16) as usize, dice.chance(2), dice.chance(3));
+    let after = if is_at_once { Duration::ZERO } else { dice.millis(5_000) };
+    let time = dice.millis(20_000);
+    Trouble::Clone { site, after, time: (!is_for_good).then_some(time) }
+}
+
+fn trouble_of_links(dice: &mut Dice) -> Trouble {
+    let (site, neighbour) = (dice.below(1 << 16) as usize, dice.below(1 << 16) as usize);
+    match dice.below(9) {
+        0..2 => Trouble::Crash { site, points: 0, away: dice.millis(20_000), keeps_head: true },
+        2 => Trouble::CrashAll { away: dice.millis(3_000) },
+        3 => Trouble::Cut { site, neighbour, time: dice.millis(30_000) },
+        4 => Trouble::Deaf { site, neighbour, time: dice.millis(30_000) },
+        5 => Trouble::Sever { site, neighbour },
+        6 => Trouble::Move { site, time: dice.millis(30_000) },
+        7 => copied_home(dice),
+        _ => weather(dice),
+    }
 }
 
 fn trouble(dice: &mut Dice, has_rollbacks: bool) -> Trouble {
     let site = dice.below(1 << 16) as usize;
-    match dice.below(if has_rollbacks { 12 } else { 9 }) {
+    match dice.below(if has_rollbacks { 14 } else { 11 }) {
         0..4 => Trouble::Crash {
             site,
             points: dice.below(40),
@@ -128,24 +172,18 @@ fn trouble(dice: &mut Dice, has_rollbacks: bool) -> Trouble {
             }
         }
         6 => Trouble::Hang { site, time: dice.millis(20_000) },
-        7 => {
+        7..9 => {
             let fault = [DiskFault::Full, DiskFault::Lost, DiskFault::KeptAfterAll][dice.below(3) as usize];
             Trouble::Disk { site, fault, commits: dice.below(12) as u32, time: dice.millis(5_000) }
         }
-        8 => weather(dice),
-        9 => Trouble::Copy { site: 0 },
+        9 => weather(dice),
+        10 => match dice.chance(2) {
+            true => Trouble::Sever { site, neighbour: dice.below(1 << 16) as usize },
+            false => Trouble::Move { site, time: dice.millis(20_000) },
+        },
+        11 => Trouble::Copy { site: 0 },
         // One site's ledgers are copied and put back, so that copies are there to be put back.
         _ => Trouble::PutBack { site: 0, away: dice.millis(3_000) },
-    }
-}
-
-impl Trouble {
-    /// As the network takes it.
-    pub(super) fn weather(self) -> Option<Weather> {
-        match self {
-            Self::Weather { loss, repeats, delay } => Some(Weather { loss, repeats, longest_delay: delay }),
-            _ => None,
-        }
     }
 }
 

@@ -13,10 +13,12 @@ const SLOWEST_CALL: Duration = Duration::from_millis(500);
 const SLOWEST_REFUSED: Duration = Duration::from_secs(60);
 /// By how much the end that dials first is ahead of the other, so that there is one connection and not two.
 const HEAD_START: Duration = Duration::from_millis(500);
-/// How long a call may take. A packet that starts a handshake is repeated more and more slowly, so a short call that is followed by
-/// another finds a line that was mended sooner; every third is for a way that is long.
-const SHORT_CALL: Duration = Duration::from_secs(2);
-const LONG_CALL: Duration = Duration::from_secs(8);
+/// How long a call may take. The packet that starts a handshake is repeated after 0.3 s, 0.9 s, 2.1 s, 4.5 s: more and more slowly, so
+/// that a line that is mended in the middle of a long call is found late, and a short call that is followed by another finds it sooner.
+/// Every third is for a way there and back of up to a second, and now and then one is for a longer one.
+const SHORT_CALL: Duration = Duration::from_secs(1);
+const LONG_CALL: Duration = Duration::from_secs(3);
+const LONGEST_CALL: Duration = Duration::from_secs(8);
 
 /// The calls to one neighbour.
 #[derive(Clone, Debug)]
@@ -55,7 +57,11 @@ impl Calls {
     pub(super) fn begin(&mut self) -> Duration {
         self.is_calling = true;
         self.n_begun += 1;
-        if self.n_begun.is_multiple_of(3) { LONG_CALL } else { SHORT_CALL }
+        match self.n_begun {
+            n if n.is_multiple_of(24) => LONGEST_CALL,
+            n if n.is_multiple_of(3) => LONG_CALL,
+            _ => SHORT_CALL,
+        }
     }
 
     /// The call got through, which says nothing about what the neighbour thinks of us.

@@ -12,7 +12,7 @@ use padmm_core::message::{SiteIndex, Turn};
 use sha2::{Digest as _, Sha256};
 
 use super::peer::PeerState;
-use super::{SLOWEST_RETRY, Session, SessionError};
+use super::{SLOWEST_RETRY, SOONEST_GREETING, Session, SessionError};
 use crate::fault::{self, Point};
 use crate::frame::{Announcement, Frame, Shown};
 use crate::ledger::{Announced, Digest};
@@ -122,6 +122,7 @@ impl Session {
     /// A neighbour announces a release. It is kept with the next commit, and what was kept before gets its receipt again.
     pub(super) fn handle_announcement(
         &mut self,
+        now: Duration,
         from: SiteIndex,
         new: Announcement,
         bytes: &[u8],
@@ -150,8 +151,10 @@ impl Session {
             }
             Some((known, _)) => match (new.round.cmp(&known.round), new.entry.cmp(&known.entry)) {
                 (std::cmp::Ordering::Greater, std::cmp::Ordering::Greater) => None,
-                // An earlier one that comes late; it had its receipt.
-                (std::cmp::Ordering::Less, std::cmp::Ordering::Less) => return,
+                // An earlier one that comes late and had its receipt; or a site that is not where we know it to be.
+                (std::cmp::Ordering::Less, std::cmp::Ordering::Less) => {
+                    return self.show_again(now, from, transport);
+                }
                 _ => {
                     let round = new.round;
                     Some(format!(
@@ -161,12 +164,24 @@ impl Session {
             },
         };
         match why {
-            Some(why) => self.refuse(from, "announcement", &why),
+            Some(why) => {
+                self.refuse(from, "announcement", &why);
+                self.show_again(now, from, transport);
+            }
             None => {
                 let peer = self.peer(from).expect("looked up above");
                 peer.arriving = Some((new, bytes));
             }
         }
+    }
+
+    /// A neighbour that announces something else than we have in writing, or something earlier, was not shown that: its ledger was put
+    /// back, or its home is there twice, and our last greeting was before that or went to the other one. It would wait for a receipt
+    /// for ever.
+    fn show_again(&mut self, now: Duration, site: SiteIndex, transport: &dyn Transport) {
+        let Some(peer) = self.peer(site).filter(|p| p.next_greeting <= now) else { return };
+        peer.next_greeting = now + SOONEST_GREETING;
+        self.peers.iter().filter(|p| p.site() == site).for_each(|peer| self.send_hello(peer, transport));
     }
 
     /// Writes what neighbours have announced since the last time to the disk, in one commit, and sends the receipts.

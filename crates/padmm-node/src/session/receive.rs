@@ -134,7 +134,7 @@ impl Session {
                 Ok(())
             }
             Frame::Announce(announcement) => {
-                self.handle_announcement(from, announcement, &bytes, transport);
+                self.handle_announcement(now, from, announcement, &bytes, transport);
                 Ok(())
             }
             Frame::Receipt { whose, entry, digest, .. } => {
@@ -280,8 +280,10 @@ impl Session {
     /// Whether there is nothing new in a message of this run.
     fn is_known(&self, from: SiteIndex, sender: SiteIndex, turn: Turn, bytes: &[u8]) -> bool {
         if sender == self.me() {
-            // Passed on around a circle. Another one in our name has to be looked at.
+            // Passed on around a circle. Another one in our name has to be looked at, and so has the one that is a neighbour's proof.
+            let is_proof = self.peers.iter().any(|p| p.site() == from && p.owes_proof);
             return self.agent.is_passed_on(turn)
+                && !is_proof
                 && self.outbox.message(sender, turn).is_some_and(|own| *own == *bytes);
         }
         let may_say = sender == from || self.agent.is_passed_on(turn);

@@ -1,6 +1,7 @@
 //! Drives the link to one neighbour: the machine in [`crate::link`] decides, and this file dials, writes, closes and keeps the time.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,6 +22,8 @@ use crate::outbox::Bytes;
 
 /// Code with which a connection is closed by a site that has its model.
 pub(super) const DONE: u32 = 1;
+/// How long the addresses of a neighbour may be looked for.
+const LOOKUP: Duration = Duration::from_secs(8);
 /// How long what was written last may take to arrive before the connection is closed all the same.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
@@ -190,25 +193,29 @@ impl Driver {
         }
     }
 
+    /// The time is for the handshake. Name servers have their own: the first of them may be dead, which takes longer than any call.
     async fn dial(&self, patience: Duration) -> Option<Connection> {
-        timeout(patience, async {
-            let mut addresses = vec![];
-            for address in &self.peer.addresses {
-                if let Ok(found) = tokio::net::lookup_host(address).await {
-                    addresses.extend(found);
-                }
+        let found = timeout(LOOKUP, self.look_up()).await.ok();
+        found.iter().for_each(|found| self.shared.door.know(self.peer.site, found));
+        let addresses = found.unwrap_or_default();
+        let mut addresses: Vec<_> =
+            addresses.into_iter().map(|a| TransportAddr::Custom(to_engine(a))).collect();
+        if let Some(relay) = self.peer.relay.as_deref().and_then(|r| relay_url(r).ok()) {
+            addresses.push(TransportAddr::Relay(relay));
+        }
+        let id = iroh::PublicKey::from_bytes(&self.peer.key.to_bytes()).ok()?;
+        let call = self.endpoint.connect(EndpointAddr::from_parts(id, addresses), PROTOCOL);
+        timeout(patience, call).await.ok()?.ok()
+    }
+
+    async fn look_up(&self) -> Vec<SocketAddr> {
+        let mut addresses = vec![];
+        for address in &self.peer.addresses {
+            if let Ok(found) = tokio::net::lookup_host(address).await {
+                addresses.extend(found);
             }
-            self.shared.door.know(self.peer.site, &addresses);
-            let mut addresses: Vec<_> =
-                addresses.into_iter().map(|a| TransportAddr::Custom(to_engine(a))).collect();
-            if let Some(relay) = self.peer.relay.as_deref().and_then(|r| relay_url(r).ok()) {
-                addresses.push(TransportAddr::Relay(relay));
-            }
-            let id = iroh::PublicKey::from_bytes(&self.peer.key.to_bytes()).ok()?;
-            self.endpoint.connect(EndpointAddr::from_parts(id, addresses), PROTOCOL).await.ok()
-        })
-        .await
-        .ok()?
+        }
+        addresses
     }
 }
 
