@@ -75,7 +75,9 @@ fn files_that_cannot_be_read() {
 fn tables_that_do_not_fit_their_schema() {
     let good = table(30);
     let header = good.replacen("dose", "Dose", 1);
-    refused_study(&header, SCHEMA, &[], &["t.csv", "`dose`", "`Dose`"]);
+    refused_study(&header, SCHEMA, &[], &["t.csv", "`dose`", "capital letters"]);
+    let header = good.replacen("dose", "amount", 1);
+    refused_study(&header, SCHEMA, &[], &["t.csv", "lacks `dose`", "`amount`"]);
     refused_study(&(good.clone() + "101,0.5,A,north,no\n"), SCHEMA, &[], &["t.csv", "row 32", "`age`"]);
     refused_study(&(good.clone() + "50,0.5,AB,north,no\n"), SCHEMA, &[], &["t.csv", "row 32", "`blood`"]);
     refused_study(&(good.clone() + "50,x,A,north,no\n"), SCHEMA, &[], &["t.csv", "row 32", "`dose`"]);

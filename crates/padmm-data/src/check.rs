@@ -2,11 +2,8 @@
 
 use crate::table::Table;
 use crate::{DataError, push};
-use padmm_core::schema::{Purpose, Schema, SchemaError};
+use padmm_core::schema::{Purpose, Schema, SchemaError, Unusable};
 use std::path::Path;
-
-/// Problems that are listed; the rest is only counted.
-const LISTED: usize = 20;
 
 /// What a check found. The counts are computed from records: they are for the site's own eyes (EQUATIONS §8).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,46 +20,53 @@ pub struct CheckReport {
     pub n_clipped: Vec<(String, usize)>,
     /// Columns of a record once it is encoded.
     pub n_features: usize,
-    /// All problems, listed or not: a refused record counts once, and so do classes from which
-    /// nothing can be learned.
-    pub n_problems: usize,
-    /// The first twenty refusals, or what is wrong with the classes.
-    pub problems: Vec<SchemaError>,
+    /// Columns of the file that the schema does not know, and that are not read.
+    pub unlisted: Vec<String>,
+    /// Where cells are missing, column by column; a record counts where its first one is.
+    pub missing: Vec<Unusable>,
+    /// What else is wrong with records, one entry a problem and column.
+    pub problems: Vec<Unusable>,
+    /// Why nothing can be learned from the records that are usable.
+    pub untrainable: Option<SchemaError>,
+}
+
+impl CheckReport {
+    /// Whether there is something to mend: records that do not fit, or classes from which nothing can be learned.
+    pub fn has_problems(&self) -> bool {
+        self.n_refused > 0 || self.untrainable.is_some()
+    }
+
+    /// The part of the records that count for nothing.
+    pub fn lost(&self) -> f64 {
+        (self.n_dropped + self.n_refused) as f64 / self.n_records.max(1) as f64
+    }
 }
 
 /// Checks a whole file against a schema. A file that cannot be read, or has another header, is an error; records
-/// that do not fit are listed in the report.
+/// that do not fit are counted in the report.
 pub fn check_file(path: &Path, schema: &Schema) -> Result<CheckReport, DataError> {
     let table = Table::open(path)?;
+    // As a real site reads it: nothing ends the reading, and every problem is counted.
     let mut encoder = schema
-        .encoder_for(Purpose::Train, table.header())
+        .encoder_for(Purpose::Site, table.header())
         .map_err(|problem| DataError::Records { path: path.to_owned(), problem })?;
-    let mut problems = Vec::new();
-    let mut n_refused = 0;
-    table.for_each(|row, cells| {
-        if let Err(problem) = push(&mut encoder, row, cells) {
-            n_refused += 1;
-            if problems.len() < LISTED {
-                problems.push(problem);
-            }
-        }
-        Ok(())
-    })?;
+    table.for_each(|row, cells| push(&mut encoder, row, cells).map(drop))?;
     let encoded = encoder.finish();
-    let mut n_problems = n_refused;
+    let n_refused = encoded.n_unusable() - encoded.n_dropped;
     // With refused records the classes that are left say nothing about the file.
-    if let (0, Err(problem)) = (n_refused, encoded.check_trainable()) {
-        n_problems += 1;
-        problems.push(problem);
-    }
+    let untrainable = if n_refused == 0 { encoded.check_trainable().err() } else { None };
+    let is_missing = |problem: &Unusable| matches!(problem.first, SchemaError::Missing { .. });
+    let (missing, problems) = encoded.unusable.into_iter().partition(is_missing);
     Ok(CheckReport {
-        n_records: encoded.n_read + n_refused,
-        n_usable: encoded.records.n_records(),
+        n_records: encoded.n_read,
+        n_usable: encoded.n_read - encoded.n_dropped - n_refused,
         n_dropped: encoded.n_dropped,
         n_refused,
         n_features: encoded.features.n_features(),
         n_clipped: encoded.n_clipped,
-        n_problems,
+        unlisted: encoded.unlisted,
+        missing,
         problems,
+        untrainable,
     })
 }

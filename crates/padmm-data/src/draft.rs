@@ -6,7 +6,7 @@
 
 use crate::DataError;
 use crate::table::Table;
-use padmm_core::schema::{SchemaError, looks_like_header};
+use padmm_core::schema::{SchemaError, looks_like_header, separator_of};
 use std::fmt::Write;
 use std::path::Path;
 
@@ -66,6 +66,12 @@ const WORDS: [(Guess, &[&str]); 5] = [
 pub fn draft_schema(path: &Path) -> Result<String, DataError> {
     let table = Table::open(path)?;
     let header = table.header();
+    if let Some(separator) = separator_of(header) {
+        return Err(DataError::Records {
+            path: path.to_owned(),
+            problem: SchemaError::Separator { separator },
+        });
+    }
     if !looks_like_header(header) {
         return Err(DataError::Records { path: path.to_owned(), problem: SchemaError::NoHeader });
     }

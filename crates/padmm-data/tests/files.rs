@@ -61,9 +61,9 @@ fn a_check_counts_and_names_rows_and_columns() {
         "a,40,1,99,no,true\nb,NA,1,1,no,false\nc,forty,1,1,no,false\nd,40,1,1,no,maybe\ne,40,1,1,no,false\n";
     std::fs::write(&path, text).unwrap();
     let report = check_file(&path, &small_schema()).unwrap();
-    assert_eq!((report.n_records, report.n_usable, report.n_dropped, report.n_problems), (5, 2, 1, 2));
+    assert_eq!((report.n_records, report.n_usable, report.n_dropped, report.n_refused), (5, 2, 1, 2));
     assert_eq!(report.n_clipped, [("age".to_owned(), 0), ("marker".to_owned(), 1)]);
-    let problems: Vec<String> = report.problems.iter().map(ToString::to_string).collect();
+    let problems: Vec<String> = report.problems.iter().map(|p| p.first.to_string()).collect();
     assert!(problems[0].contains("row 4, column `age`") && !problems[0].contains("forty"), "{problems:?}");
     assert!(problems[1].contains("row 5, column `event`") && !problems[1].contains("maybe"), "{problems:?}");
 }

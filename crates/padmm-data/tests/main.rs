@@ -3,5 +3,6 @@
 mod bad_input;
 mod files;
 mod formats;
+mod mistakes;
 mod shipped;
 mod site_rows;

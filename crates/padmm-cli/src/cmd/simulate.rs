@@ -57,6 +57,9 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     // Settings are checked before the records are read, and everything before anything is written.
     settings.draft()?.check()?;
     let loaded = load(&settings.source()?)?;
+    if let Some(note) = loaded.encoded.unlisted_note().filter(|_| !args.quiet) {
+        warn(&format!("note: {note}\n"));
+    }
     let plan = settings.simulation(&loaded, !args.no_reference)?;
     let bar = progress::bar(0, "{bar:30} {pos}/{len} rounds  {msg}  {eta} left", args.quiet);
     let watch = |p: Progress| {

@@ -4,9 +4,13 @@ use super::OWN_EYES;
 use crate::terminal::{print, print_json, warn};
 use anyhow::bail;
 use clap::{Args as ClapArgs, Subcommand};
+use padmm_core::schema::{Unusable, unlisted_note};
 use padmm_data::{CheckReport, check_file, draft_schema, read_schema, write_atomically};
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
+
+/// A file that loses this part of its records does not fit its schema, whatever the reasons are.
+const MUCH: f64 = 0.2;
 
 /// Flags of `schema`, the same in both programs.
 #[derive(ClapArgs)]
@@ -71,21 +75,34 @@ fn check(file: &Path, schema: &Path, json: bool) -> anyhow::Result<()> {
     if json {
         let clipped: Map<String, Value> =
             report.n_clipped.iter().map(|(k, n)| (k.clone(), json!(n))).collect();
-        let problems: Vec<String> = report.problems.iter().map(ToString::to_string).collect();
         warn(&format!("{OWN_EYES}\n"));
         print_json(&json!({
-            "ok": report.n_problems == 0, "records": report.n_records, "usable": report.n_usable,
+            "ok": !report.has_problems(), "records": report.n_records, "usable": report.n_usable,
             "dropped": report.n_dropped, "refused": report.n_refused, "clipped": clipped, "features": report.n_features,
-            "n_problems": report.n_problems, "problems": problems,
+            "unlisted": report.unlisted, "missing": report.missing.iter().map(counted).collect::<Vec<_>>(),
+            "problems": problems(&report),
         }))?;
     } else {
         print(&in_words(&report))?;
     }
-    if report.n_problems > 0 {
-        let plural = if report.n_problems == 1 { "" } else { "s" };
-        bail!("{}: {} problem{plural}; see the list above", file.display(), report.n_problems);
+    if report.has_problems() {
+        let n = problems(&report).len();
+        bail!("{}: {n} problem{}; see the list above", file.display(), if n == 1 { "" } else { "s" });
     }
     Ok(())
+}
+
+fn problems(report: &CheckReport) -> Vec<String> {
+    let all = report.problems.iter().map(counted);
+    all.chain(report.untrainable.iter().map(ToString::to_string)).collect()
+}
+
+/// A problem of some records, in the first of which it is shown.
+fn counted(problem: &Unusable) -> String {
+    match problem.n_records {
+        1 => problem.first.to_string(),
+        n => format!("{n} rows, the first: {}", problem.first),
+    }
 }
 
 fn in_words(report: &CheckReport) -> String {
@@ -95,16 +112,24 @@ fn in_words(report: &CheckReport) -> String {
          usable count for nothing.\n",
         report.n_records, report.n_features, report.n_usable, report.n_dropped, report.n_refused
     );
+    if let Some(note) = unlisted_note(&report.unlisted) {
+        text += &format!("  {note}\n");
+    }
     for (column, n) in report.n_clipped.iter().filter(|(_, n)| *n > 0) {
         text += &format!("  {column}: {n} values are outside the bounds and are clipped\n");
     }
-    for problem in &report.problems {
+    for missing in &report.missing {
+        text += &format!("  missing: {}\n", counted(missing));
+    }
+    for problem in problems(report) {
         text += &format!("  problem: {problem}\n");
     }
-    if report.n_problems > report.problems.len() {
-        text += &format!("  … and {} more problems\n", report.n_problems - report.problems.len());
-    }
-    if report.n_problems == 0 {
+    let percent = (100.0 * report.lost()).ceil();
+    if report.lost() >= MUCH {
+        text += &format!(
+            "MANY RECORDS ARE LOST: {percent} % of them count for nothing. Look at the columns above before you sign a plan.\n"
+        );
+    } else if !report.has_problems() {
         text += "The file fits the schema.\n";
     }
     text + OWN_EYES + "\n"

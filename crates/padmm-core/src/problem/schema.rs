@@ -11,12 +11,14 @@ mod draft;
 mod encode;
 mod encoded;
 mod error;
+mod look;
 mod matrix;
 
 pub use draft::{ColumnDraft, LabelDraft, Scalar, SchemaDraft, SiteDraft};
 pub use encode::{Cell, Encoder, Purpose, looks_like_header};
-pub use encoded::{Encoded, OWN_EYES, Sites, Unusable};
+pub use encoded::{Encoded, OWN_EYES, Sites, Unusable, unlisted_note};
 pub use error::SchemaError;
+pub use look::{NumberLook, separator_of};
 pub use matrix::MatrixEncoder;
 
 use crate::data::FeatureSpace;

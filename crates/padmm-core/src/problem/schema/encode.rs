@@ -8,6 +8,7 @@
 #![allow(clippy::float_cmp, reason = "what is meant is equality to the bit")]
 
 use super::encoded::{Encoded, Sites, Unusable};
+use super::look::{NumberLook, is_nearly_one_of, separator_of};
 use super::{Column, ColumnKind, Label, MissingRule, RangeRule, Schema, SchemaError, UnknownRule, canonical};
 use crate::data::Dataset;
 use std::collections::BTreeSet;
@@ -60,6 +61,8 @@ pub struct Encoder<'s> {
     schema: &'s Schema,
     purpose: Purpose,
     roles: Vec<Role>,
+    /// Columns of the file that the schema does not know.
+    unlisted: Vec<String>,
     /// For each column of the schema: its texts in comparable form, sorted, with what each stands for.
     codes: Vec<Vec<(&'s str, u32)>>,
     /// For each column of the schema: what the table's codes have turned out to mean.
@@ -89,7 +92,7 @@ impl Schema {
 
     /// An encoder for a file with this header.
     pub fn encoder_for(&self, purpose: Purpose, header: &[String]) -> Result<Encoder<'_>, SchemaError> {
-        let roles = self.roles(purpose, header)?;
+        let (roles, unlisted) = self.roles(purpose, header)?;
         let features = self.feature_space();
         let mut codes = Vec::with_capacity(self.columns.len());
         let mut next = self.n_numeric() as u32;
@@ -116,6 +119,7 @@ impl Schema {
             schema: self,
             purpose,
             roles,
+            unlisted,
             codes,
             known_codes: vec![vec![]; self.columns.len()],
             absent_numbers: self.columns.iter().map(|column| self.absent_numbers(column)).collect(),
@@ -145,8 +149,8 @@ impl Schema {
         found
     }
 
-    /// Gives every column of the file its role, or says which columns are absent or unknown.
-    fn roles(&self, purpose: Purpose, header: &[String]) -> Result<Vec<Role>, SchemaError> {
+    /// Gives every column of the file its role, and names those that the schema does not know; or says which are absent.
+    fn roles(&self, purpose: Purpose, header: &[String]) -> Result<(Vec<Role>, Vec<String>), SchemaError> {
         let (mut numeric, mut hot) = (0, 0);
         let mut known: Vec<(&str, Role)> = Vec::with_capacity(self.columns.len() + 2);
         let label = if purpose == Purpose::Predict { Role::Unread } else { Role::Label };
@@ -166,6 +170,19 @@ impl Schema {
         }
         // A file without a header has a record here, and the errors below would repeat its cells.
         let is_known = |name: &String| known.iter().any(|(known, _)| *known == name.trim());
+        if let Some(separator) = separator_of(header) {
+            return Err(SchemaError::Separator { separator });
+        }
+        let unknown: Vec<&String> = header.iter().filter(|name| !is_known(name)).collect();
+        let is_meant = |known: &&str| {
+            !header.iter().any(|name| name.trim() == *known)
+                && unknown.iter().any(|name| is_nearly_one_of(name, [*known]))
+        };
+        let columns: Vec<String> =
+            known.iter().map(|(known, _)| *known).filter(is_meant).map(str::to_owned).collect();
+        if !columns.is_empty() {
+            return Err(SchemaError::HeaderWriting { columns });
+        }
         if !header.iter().any(is_known) || !looks_like_header(header) {
             return Err(SchemaError::NoHeader);
         }
@@ -178,16 +195,20 @@ impl Schema {
         for name in header.iter().map(|name| name.trim()) {
             match known.iter().position(|(known, _)| *known == name) {
                 Some(found) => roles.push(known.swap_remove(found).1),
-                None => unexpected.push(name.to_owned()),
+                // What the schema does not know is not read, so nothing of it can leave.
+                None => {
+                    unexpected.push(name.to_owned());
+                    roles.push(Role::Unread);
+                }
             }
         }
         known.retain(|(_, role)| purpose.is_training() || !matches!(role, Role::Unread));
-        if !known.is_empty() || !unexpected.is_empty() {
+        if !known.is_empty() {
             let mut missing: Vec<String> = known.into_iter().map(|(name, _)| name.to_owned()).collect();
             missing.sort_unstable();
             return Err(SchemaError::Header { missing, unexpected });
         }
-        Ok(roles)
+        Ok((roles, unexpected))
     }
 }
 
@@ -352,6 +373,7 @@ impl Encoder<'_> {
             n_dropped: self.n_dropped,
             n_clipped: self.schema.columns.iter().zip(self.n_clipped).filter_map(numeric).collect(),
             unusable: self.unusable,
+            unlisted: self.unlisted,
             label_column: self.schema.label.column().to_owned(),
             label_bounds: self.schema.label.bounds(),
         }
@@ -368,11 +390,16 @@ impl Encoder<'_> {
         match &self.schema.label {
             Label::Binary { .. } => {
                 let class = self.classes.iter().find(|(text, _)| *text == cell).map(|&(_, class)| class);
-                class.ok_or_else(|| CellProblem::Error(SchemaError::UnknownLabel { row, column: column() }))
+                class.ok_or_else(|| {
+                    let is_nearly = is_nearly_one_of(cell, self.classes.iter().map(|(text, _)| *text));
+                    CellProblem::Error(SchemaError::UnknownLabel { row, column: column(), is_nearly })
+                })
             }
             &Label::Numeric { lower, upper, .. } => {
-                let value = parse(cell)
-                    .ok_or_else(|| CellProblem::Error(SchemaError::NotANumber { row, column: column() }))?;
+                let value = parse(cell).ok_or_else(|| {
+                    let look = NumberLook::of(cell);
+                    CellProblem::Error(SchemaError::NotANumber { row, column: column(), look })
+                })?;
                 if !(lower..=upper).contains(&value) && self.schema.on_out_of_range == RangeRule::Error {
                     return Err(CellProblem::Error(SchemaError::OutOfRange { row, column: column() }));
                 }
@@ -419,7 +446,9 @@ impl Encoder<'_> {
             unreachable!("roles follow kinds")
         };
         let value = match (self.absent(column, cell), cell, fill) {
-            (None, Some(cell), _) => parse(cell).ok_or_else(|| not_a_number(row, column))?,
+            (None, Some(cell), _) => {
+                parse(cell).ok_or_else(|| not_a_number(row, column, NumberLook::of(cell)))?
+            }
             (Some(MissingRule::Fill), _, Some(fill)) => fill,
             _ => return Err(CellProblem::Missing),
         };
@@ -435,7 +464,7 @@ impl Encoder<'_> {
         let absent = self.absent_numbers[index].iter().find(|(listed, _)| *listed == number);
         let value = match (absent, fill) {
             (None, _) if number.is_finite() => number,
-            (None, _) => return Err(not_a_number(row, column)),
+            (None, _) => return Err(not_a_number(row, column, NumberLook::Unclear)),
             (Some((_, MissingRule::Fill)), Some(fill)) => fill,
             _ => return Err(CellProblem::Missing),
         };
@@ -479,15 +508,16 @@ impl Encoder<'_> {
                 Ok(first + values.len() as u32)
             }
             Err(_) => {
+                let is_nearly = is_nearly_one_of(value, values.iter().map(String::as_str));
                 let column = column.name.clone();
-                Err(CellProblem::Error(SchemaError::UnknownCategory { row, column }))
+                Err(CellProblem::Error(SchemaError::UnknownCategory { row, column, is_nearly }))
             }
         }
     }
 }
 
-fn not_a_number(row: u64, column: &Column) -> CellProblem {
-    CellProblem::Error(SchemaError::NotANumber { row, column: column.name.clone() })
+fn not_a_number(row: u64, column: &Column, look: NumberLook) -> CellProblem {
+    CellProblem::Error(SchemaError::NotANumber { row, column: column.name.clone(), look })
 }
 
 /// Whether a file's first row can be a header: no cell is empty and none is a number.

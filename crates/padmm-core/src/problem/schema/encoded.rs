@@ -39,6 +39,8 @@ pub struct Encoded {
     pub n_clipped: Vec<(String, usize)>,
     /// Why records count for nothing, one entry a problem and column; only at a real site. For the site's own eyes only.
     pub unusable: Vec<Unusable>,
+    /// Columns of the file that the schema does not know, and that were not read.
+    pub unlisted: Vec<String>,
     pub(super) label_column: String,
     pub(super) label_bounds: Option<(f64, f64)>,
 }
@@ -132,10 +134,15 @@ impl Encoded {
         self.unusable.iter().map(|problem| problem.n_records).sum()
     }
 
+    /// Says which columns of the file are not read because the schema does not know them, if there are any. The same whatever records say.
+    pub fn unlisted_note(&self) -> Option<String> {
+        unlisted_note(&self.unlisted)
+    }
+
     /// What a real site's people should know before they take part, in sentences that show no cell: how many rows count for nothing and why,
     /// and whether anything can be learned from the others. Computed from records: for the site's own eyes only.
     pub fn warnings(&self) -> Vec<String> {
-        let mut warnings = vec![];
+        let mut warnings = Vec::from_iter(self.unlisted_note());
         let (n_lost, n_rows) = (self.n_unusable(), self.n_read);
         if n_lost > 0 {
             let percent = (100 * n_lost).div_ceil(n_rows);
@@ -158,4 +165,10 @@ impl Encoded {
         }
         warnings
     }
+}
+
+/// See [`Encoded::unlisted_note`].
+pub fn unlisted_note(unlisted: &[String]) -> Option<String> {
+    let names = unlisted.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    (!unlisted.is_empty()).then(|| format!("not in the schema, and not read: {names}"))
 }

@@ -2,6 +2,8 @@
 
 use thiserror::Error;
 
+use super::look::{NumberLook, advice};
+
 /// A schema that contradicts itself, or a record that does not fit it.
 ///
 /// Messages name row and column and never quote a cell: an error text travels further than the file it is about.
@@ -25,7 +27,7 @@ pub enum SchemaError {
     },
     /// The header does not have the schema's columns.
     #[error(
-        "the header does not match the schema: {}; every column of the file must be the label, the site or one of `columns` (use kind = \"ignored\" for what is not needed)",
+        "the header does not match the schema: {}; the file needs the label, the site and all of `columns`",
         header_difference(missing, unexpected)
     )]
     Header {
@@ -39,6 +41,20 @@ pub enum SchemaError {
         "row 1 does not look like a header: none of the schema's column names are in it, or a cell is empty or a number; put the column names in the first row, separated by commas"
     )]
     NoHeader,
+    /// The header is one cell that has the signs of other separators in it.
+    #[error(
+        "the columns seem to be separated by {separator}, where commas are needed: save the file as CSV with commas, and its numbers with decimal points"
+    )]
+    Separator { separator: &'static str },
+    /// Names that the file writes otherwise than the schema.
+    #[error(
+        "the header has {} with other capital letters, spaces, underscores or hyphens than the schema: write them alike in both",
+        listed(columns)
+    )]
+    HeaderWriting {
+        /// As the schema writes them.
+        columns: Vec<String>,
+    },
     /// Two columns of the file share a name.
     #[error("the header has two columns named `{column}`; rename one of them")]
     DuplicateHeader { column: String },
@@ -54,12 +70,13 @@ pub enum SchemaError {
     },
     /// A numeric column holds something that is not a finite number.
     #[error(
-        "row {row}, column `{column}`: the cell is not a finite number; correct it, or list its text under `missing_values`"
+        "row {row}, column `{column}`: the cell is not a finite number; {}", look.advice()
     )]
     NotANumber {
         /// Row in the file; the header is row 1.
         row: u64,
         column: String,
+        look: NumberLook,
     },
     /// A number lies outside its public bounds and the schema says that this is an error.
     #[error(
@@ -72,21 +89,27 @@ pub enum SchemaError {
     },
     /// A categorical column holds a value that the schema does not list.
     #[error(
-        "row {row}, column `{column}`: the category is not one of the schema's `values`; correct it, add it there, or set on_unknown_category = \"other\""
+        "row {row}, column `{column}`: the category is not one of the schema's `values`; {}",
+        advice(*is_nearly, "correct it, add it there, or set on_unknown_category = \"other\"")
     )]
     UnknownCategory {
         /// Row in the file; the header is row 1.
         row: u64,
         column: String,
+        /// Whether it differs from one of them in writing only.
+        is_nearly: bool,
     },
     /// A label outside both lists of a two-class label.
     #[error(
-        "row {row}, column `{column}`: the label is in neither `positive` nor `negative`; correct it or add it to one of them"
+        "row {row}, column `{column}`: the label is in neither `positive` nor `negative`; {}",
+        advice(*is_nearly, "correct it or add it to one of them")
     )]
     UnknownLabel {
         /// Row in the file; the header is row 1.
         row: u64,
         column: String,
+        /// Whether it differs from one of them in writing only.
+        is_nearly: bool,
     },
     /// A site that the schema does not list.
     #[error(
@@ -173,18 +196,23 @@ impl SchemaError {
     }
 }
 
-/// Says which columns are absent and which are unknown, at most ten of each.
+/// At most ten names.
+fn listed(names: &[String]) -> String {
+    let mut text = names.iter().take(10).map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ");
+    if names.len() > 10 {
+        text += &format!(" and {} more", names.len() - 10);
+    }
+    text
+}
+
+/// Says which columns are absent, and which the file has that may have been meant, at most ten of each.
 fn header_difference(missing: &[String], unexpected: &[String]) -> String {
-    let list = |names: &[String]| {
-        let mut text = names.iter().take(10).map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ");
-        if names.len() > 10 {
-            text += &format!(" and {} more", names.len() - 10);
-        }
-        text
-    };
-    match (missing.is_empty(), unexpected.is_empty()) {
-        (false, true) => format!("the file lacks {}", list(missing)),
-        (true, false) => format!("the schema does not mention {}", list(unexpected)),
-        _ => format!("the file lacks {} and the schema does not mention {}", list(missing), list(unexpected)),
+    match unexpected.is_empty() {
+        true => format!("the file lacks {}", listed(missing)),
+        false => format!(
+            "the file lacks {} and has {}, which the schema does not mention",
+            listed(missing),
+            listed(unexpected)
+        ),
     }
 }

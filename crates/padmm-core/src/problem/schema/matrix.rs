@@ -4,6 +4,7 @@
 //! set of records a row goes to, so that a large matrix is copied once, straight to the sites.
 
 use super::encode::to_unit;
+use super::look::NumberLook;
 use super::{ColumnKind, RangeRule, Schema, SchemaError};
 use crate::data::Dataset;
 
@@ -67,7 +68,7 @@ impl MatrixEncoder<'_> {
         }
         let name = |j: usize| self.schema.columns[j].name.clone();
         if let Some(j) = self.numeric.iter().position(|value| !value.is_finite()) {
-            return Err(SchemaError::NotANumber { row, column: name(j) });
+            return Err(SchemaError::NotANumber { row, column: name(j), look: NumberLook::Unclear });
         }
         if self.schema.on_out_of_range == RangeRule::Error {
             let mut bounded = self.numeric.iter().zip(&self.bounds);

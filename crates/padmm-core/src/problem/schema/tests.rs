@@ -2,6 +2,7 @@
 
 #![allow(clippy::float_cmp, reason = "what is meant is equality to the bit")]
 
+use super::look::NumberLook;
 use super::{Encoded, Encoder, Purpose, Schema, SchemaError, canonical};
 use crate::loss::Loss;
 use crate::model::{Model, Provenance};
@@ -194,7 +195,10 @@ fn a_typed_cell_means_what_its_text_means() {
     let mut encoder = schema.encoder(&header(&HEADER)).unwrap();
     let infinite = [Missing, Number(f64::INFINITY), Text("red"), Number(5.0), Text("a"), Number(1.0)];
     let error = encoder.push_cells(2, infinite).unwrap_err();
-    assert_eq!(error, SchemaError::NotANumber { row: 2, column: "size".to_owned() });
+    assert_eq!(
+        error,
+        SchemaError::NotANumber { row: 2, column: "size".to_owned(), look: NumberLook::Unclear }
+    );
 }
 
 #[test]
@@ -223,7 +227,10 @@ fn a_row_of_a_matrix_is_encoded_as_its_line_in_a_file() {
         let mut records = matrix.empty();
         matrix.push(5, values.iter().copied(), 0.0, &mut records).unwrap_err()
     };
-    assert_eq!(wrong(&[f64::NAN, 1.0], false), SchemaError::NotANumber { row: 5, column: "a".to_owned() });
+    assert_eq!(
+        wrong(&[f64::NAN, 1.0], false),
+        SchemaError::NotANumber { row: 5, column: "a".to_owned(), look: NumberLook::Unclear }
+    );
     assert_eq!(wrong(&[1.0, 11.0], true), SchemaError::OutOfRange { row: 5, column: "b".to_owned() });
     assert_eq!(wrong(&[1.0], false), SchemaError::Ragged { row: 5, expected: 2, found: 1 });
     assert!(self::schema(SCHEMA).matrix_encoder().is_err());
