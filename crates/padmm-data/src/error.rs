@@ -34,6 +34,9 @@ pub enum DataError {
     /// A Parquet column that does not hold plain values.
     #[error("{}: column `{column}` holds lists, records or raw bytes; keep only plain numbers, texts and truth values", path.display())]
     Nested { path: PathBuf, column: String },
+    /// A column that was asked for by name.
+    #[error("{}: there is no column `{column}` in the header", path.display())]
+    NoColumn { path: PathBuf, column: String },
     /// The file is Parquet, and this build has no reader for it.
     #[error("{}: this program was built without the `parquet` feature; export the file as CSV", path.display())]
     NoParquet { path: PathBuf },

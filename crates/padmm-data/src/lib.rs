@@ -24,6 +24,7 @@ pub use write::write_atomically;
 
 use padmm_core::model::Model;
 use padmm_core::schema::{Encoded, Encoder, Purpose, Schema, SchemaDraft, SchemaError};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use table::{Cells, Table};
 
@@ -85,6 +86,22 @@ pub fn encode_file(path: &Path, schema: &Schema, purpose: Purpose) -> Result<Enc
 /// that is damaged as a whole.
 pub fn encode_site_file(path: &Path, schema: &Schema) -> Result<Encoded, DataError> {
     encode_file(path, schema, Purpose::Site)
+}
+
+/// The texts of one column by their row, where the header is row 1; what is missing is an empty text. For what is handed on beside records
+/// and not read as a part of them, such as an identifier.
+pub fn column_of(path: &Path, column: &str) -> Result<BTreeMap<u64, String>, DataError> {
+    let table = Table::open(path)?;
+    let Some(place) = table.header().iter().position(|name| name == column) else {
+        return Err(DataError::NoColumn { path: path.to_owned(), column: column.to_owned() });
+    };
+    let mut texts = BTreeMap::new();
+    table.for_each(|row, cells| {
+        let text = cells.ok().and_then(|cells| cells.get(place).copied().flatten());
+        texts.insert(row, text.unwrap_or_default().to_owned());
+        Ok(())
+    })?;
+    Ok(texts)
 }
 
 /// Adds a record of a table, or what is wrong with it.

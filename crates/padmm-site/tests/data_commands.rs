@@ -94,6 +94,21 @@ fn a_saved_model_predicts_and_is_scored() {
     assert_eq!(lines[0], "row,margin,probability,predicted");
     assert!(lines[1].starts_with("2,0.") && lines[1].ends_with(",1"), "{}", lines[1]);
     assert!(lines[2].starts_with("4,-0.") && lines[2].ends_with(",0"), "{}", lines[2]);
+    // A column that the schema does not know is handed on.
+    let named = unlabelled
+        .replace("oldpeak\n", "oldpeak,patient\n")
+        .replace(",1\n50", ",1,\"a,1\"\n50")
+        .replace(",0,1\n", ",0,1,c3\n");
+    std::fs::write(at.join("named.csv"), named).unwrap();
+    let args = ["predict", "--model", "model.json", "--data", "named.csv", "--id", "patient"];
+    let table = ok(at, &args);
+    let named: Vec<&str> = table.lines().collect();
+    assert_eq!(named[0], "patient,row,margin,probability,predicted");
+    assert_eq!((named[1], named[2]), (&*format!("\"a,1\",{}", lines[1]), &*format!("c3,{}", lines[2])));
+    let listed = json(&ok(at, &[&args[..], &["--json"]].concat()));
+    assert_eq!(listed["predictions"][1]["id"], "c3");
+    let wrong = ["predict", "--model", "model.json", "--data", "new.csv", "--id", "patient"];
+    assert!(refused(at, &wrong).contains("no column `patient`"));
     let args = ["predict", "--model", "model.json", "--data", "new.csv", "--out", "out.csv"];
     let again = padmm(at, &args);
     assert_eq!(again.status.code(), Some(2));

@@ -4,7 +4,7 @@ use crate::terminal::{print, print_json, warn};
 use clap::Args as ClapArgs;
 use padmm_core::model::Model;
 use padmm_core::schema::{Label, Purpose};
-use padmm_data::{encode_file, read_model_inside, write_atomically};
+use padmm_data::{column_of, encode_file, read_model_inside, write_atomically};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
@@ -17,6 +17,9 @@ pub struct Args {
     /// A CSV or Parquet file with the model's columns; the label may be absent
     #[arg(long, value_name = "FILE")]
     data: PathBuf,
+    /// A column of the file, such as an identifier, that is written beside each prediction; the schema need not know it
+    #[arg(long, value_name = "COLUMN")]
+    id: Option<String>,
     /// Where to write the predictions; without it, standard output
     #[arg(long, value_name = "FILE.csv")]
     out: Option<PathBuf>,
@@ -31,6 +34,8 @@ pub struct Args {
 /// What is predicted for one row.
 struct Prediction {
     row: u64,
+    /// What the column says that was asked for.
+    id: Option<String>,
     margin: f64,
     probability: Option<f64>,
     label: String,
@@ -40,6 +45,7 @@ struct Prediction {
 pub fn run(args: Args) -> anyhow::Result<()> {
     let model = read_model_inside(&args.model)?;
     let data = encode_file(&args.data, model.schema(), Purpose::Predict)?;
+    let mut ids = args.id.as_deref().map(|column| column_of(&args.data, column)).transpose()?;
     if data.n_dropped > 0 {
         warn(&format!(
             "{} of {} rows have missing values and get no prediction.\n",
@@ -47,10 +53,14 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         ));
     }
     let margins = model.margins(&data.records);
-    let predictions: Vec<Prediction> =
+    let mut predictions: Vec<Prediction> =
         data.row_numbers.iter().zip(margins).map(|(&row, margin)| predict(&model, row, margin)).collect();
+    if let Some(ids) = &mut ids {
+        predictions.iter_mut().for_each(|p| p.id = Some(ids.remove(&p.row).unwrap_or_default()));
+    }
+    let csv = || as_csv(args.id.as_deref(), &predictions);
     if let Some(out) = &args.out {
-        write_atomically(out, args.force, as_csv(&predictions).as_bytes())?;
+        write_atomically(out, args.force, csv().as_bytes())?;
         warn(&format!("Wrote {} predictions to {}.\n", predictions.len(), out.display()));
     }
     let (n_predicted, n_dropped) = (predictions.len(), data.n_dropped);
@@ -62,7 +72,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
             let list: Vec<Value> = predictions.iter().map(as_json).collect();
             print_json(&json!({ "predicted": n_predicted, "dropped": n_dropped, "predictions": list }))
         }
-        (None, false) => print(&as_csv(&predictions)),
+        (None, false) => print(&csv()),
         (Some(_), false) => Ok(()),
     }
 }
@@ -74,18 +84,26 @@ fn predict(model: &Model, row: u64, margin: f64) -> Prediction {
         Label::Binary { negative, .. } => negative[0].clone(),
         Label::Numeric { .. } => model.predicted_number(margin).unwrap_or(margin).to_string(),
     };
-    Prediction { row, margin, probability: model.probability(margin), label }
+    Prediction { row, id: None, margin, probability: model.probability(margin), label }
 }
 
 fn as_json(p: &Prediction) -> Value {
-    json!({ "row": p.row, "margin": p.margin, "probability": p.probability, "predicted": p.label })
+    let mut value =
+        json!({ "row": p.row, "margin": p.margin, "probability": p.probability, "predicted": p.label });
+    if let Some(id) = &p.id {
+        value["id"] = json!(id);
+    }
+    value
 }
 
-fn as_csv(predictions: &[Prediction]) -> String {
-    let mut text = "row,margin,probability,predicted\n".to_owned();
+/// With the column that was asked for, which comes first.
+fn as_csv(id: Option<&str>, predictions: &[Prediction]) -> String {
+    let beside = |text: Option<&str>| text.map(|text| quoted(text) + ",").unwrap_or_default();
+    let mut text = format!("{}row,margin,probability,predicted\n", beside(id));
     for p in predictions {
         let probability = p.probability.map(|v| v.to_string()).unwrap_or_default();
-        text += &format!("{},{},{probability},{}\n", p.row, p.margin, quoted(&p.label));
+        let id = beside(p.id.as_deref());
+        text += &format!("{id}{},{},{probability},{}\n", p.row, p.margin, quoted(&p.label));
     }
     text
 }
