@@ -1,5 +1,6 @@
-//! What real sites do is done by `padmm-site`, and what a relay does by `padmm-relay`, so that simulations are built and run without a network engine and a database. This
-//! command lists their subcommands and becomes the program that is meant when one of them is asked for, as git and cargo do.
+//! What real sites do is done by `padmm-site`, and what a relay does by `padmm-relay`, so that simulations are built and run without a network
+//! engine and a database. This command lists their subcommands and becomes the program that is meant when one of them is asked for, as git
+//! and cargo do.
 
 use std::ffi::{OsStr, OsString};
 use std::io::ErrorKind;
