@@ -38,7 +38,12 @@ pub(super) fn moments(problem: &LocalProblem, layout: &Layout) -> ClippedSum {
 
 /// Adds the moments of records most of whose entries may be zero.
 #[inline(always)]
-fn add_moments(problem: &LocalProblem, layout: &Layout, range: Range<usize>, sum: &mut ClippedSum) {
+pub(super) fn add_moments(
+    problem: &LocalProblem,
+    layout: &Layout,
+    range: Range<usize>,
+    sum: &mut ClippedSum,
+) {
     let (data, p, link) = (&*problem.data, layout.n_features, Link::of(problem.loss));
     let numbers = |from: usize| (from..from + layout.n_numeric).map(|j| j as u32);
     let (mut places, mut values) = (vec![], vec![]);
@@ -63,7 +68,12 @@ fn add_moments(problem: &LocalProblem, layout: &Layout, range: Range<usize>, sum
 
 /// The same for records of numbers. Gain: of 50 numbers each, half the time.
 #[inline(always)]
-fn add_whole_moments(problem: &LocalProblem, layout: &Layout, range: Range<usize>, sum: &mut ClippedSum) {
+pub(super) fn add_whole_moments(
+    problem: &LocalProblem,
+    layout: &Layout,
+    range: Range<usize>,
+    sum: &mut ClippedSum,
+) {
     let (data, p, link) = (&*problem.data, layout.n_features, Link::of(problem.loss));
     let mut values = vec![0.0; layout.n_moments()];
     for r in range {

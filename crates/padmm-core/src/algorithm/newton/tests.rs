@@ -9,7 +9,7 @@ use padmm_privacy::{
 };
 
 use super::metric::Shape;
-use super::records::{Prepared, Whitener};
+use super::records::{Prepared, Whitener, add_moments, add_whole_moments};
 use super::*;
 use crate::algorithm::LocalProblem;
 use crate::data::{Dataset, FeatureSpace};
@@ -73,6 +73,20 @@ fn released(
 fn near(found: &[f64], expected: &[f64], by: f64) {
     let off = found.iter().zip(expected).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
     assert!(off <= by, "{found:?} is not {expected:?}");
+}
+
+/// One way is for records of numbers, the other for those most of whose entries are zero.
+#[test]
+fn moments_are_the_same_integers_however_they_are_added() {
+    let (problem, layout) = (problem(0..6, [0.0, 1.0, 1.0, 0.0, 0.0, 1.0]), layout());
+    let empty = || padmm_privacy::ClippedSum::new(Terms::NonNegative, layout.n_moments(), 6);
+    let (mut some, mut whole) = (empty(), empty());
+    add_moments(&problem, &layout, 0..6, &mut some);
+    add_whole_moments(&problem, &layout, 0..6, &mut whole);
+    let integers = |sum| released(sum, Terms::NonNegative, layout.n_moments(), 6).1;
+    let (some, whole) = (integers(some), integers(whole));
+    assert!(some.iter().all(|m| *m > 0), "each class and category has records: {some:?}");
+    assert_eq!(some, whole);
 }
 
 /// A vector of the specification in our order.

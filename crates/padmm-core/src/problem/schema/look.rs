@@ -56,14 +56,16 @@ fn is_date(cell: &str) -> bool {
 }
 
 /// A text without what people write differently: capital letters, spaces, underscores and hyphens.
-fn plain(text: &str) -> String {
-    canonical(text).to_lowercase().chars().filter(|c| !c.is_whitespace() && !['_', '-'].contains(c)).collect()
+fn plain(text: &str) -> impl Iterator<Item = char> {
+    canonical(text)
+        .chars()
+        .flat_map(char::to_lowercase)
+        .filter(|c| !c.is_whitespace() && !['_', '-'].contains(c))
 }
 
 /// Whether a text is one of these but for capital letters, spaces, underscores and hyphens.
 pub(super) fn is_nearly_one_of<'t>(text: &str, known: impl IntoIterator<Item = &'t str>) -> bool {
-    let text = plain(text);
-    known.into_iter().any(|known| plain(known) == text)
+    known.into_iter().any(|known| plain(known).eq(plain(text)))
 }
 
 /// The advice about a text that is none of those that the schema lists.
